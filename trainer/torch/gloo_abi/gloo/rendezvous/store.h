@@ -1,5 +1,5 @@
-// Declaration only; the definition is in libtorch_cpu.so. See ../../README.md for why nothing may derive from this
-// class and be constructed.
+// Declaration only; the definition is in libtorch_cpu.so. See ../../README.md for why nothing may
+// derive from this class and be constructed.
 #pragma once
 
 #include <chrono>

@@ -5,7 +5,8 @@ namespace gloo::transport {
 
 class Device;
 
-// Held by std::unique_ptr in c10d, so its destructor has to be known; it is virtual there and exported.
+// Held by std::unique_ptr in c10d, so its destructor has to be known; it is virtual there and
+// exported.
 class UnboundBuffer {
  public:
   virtual ~UnboundBuffer();
