@@ -19,6 +19,15 @@ struct ProcessIdentity {
   bool operator==(const ProcessIdentity&) const = default;
 };
 
+// What /proc/PID/stat says. ESRCH when there is no such process.
+struct ProcessStat {
+  std::string name;  // the kernel's, at most 15 bytes; for people, never to select by
+  char state = '-';  // 'R', 'S', 'D', 'T', 'Z', ...
+  pid_t parent = 0;
+  uint64_t start_time = 0;
+};
+Result<ProcessStat> ReadProcessStat(pid_t pid);
+
 Result<ProcessIdentity> IdentityOf(pid_t pid);
 std::string BootId();
 
