@@ -10,21 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/evidence/observed.h"
 #include "harness/base/status.h"
 #include "harness/wire/json.h"
 #include "harness/wire/run_dir.h"
 #include "harness/wire/scenario.h"
 
 namespace shakedown {
-
-struct ObservedEvidence;
-
-// A place in the evidence. `file` is relative to the run directory; line from 1, 0: the whole file.
-struct EvidenceSource {
-  std::string file;
-  int line = 0;
-  bool operator==(const EvidenceSource&) const = default;
-};
 
 enum class ChainRole {
   kRoot,      // where it began
@@ -39,7 +31,7 @@ struct ChainLink {
   int attempt = 0;
   std::optional<int> rank;
   std::string what;
-  EvidenceSource source;
+  Where where;
   bool operator==(const ChainLink&) const = default;
 };
 
@@ -48,7 +40,7 @@ struct Suffered {
   int attempt = 0;
   int rank = 0;
   std::string what;
-  EvidenceSource source;
+  Where where;
   bool operator==(const Suffered&) const = default;
 };
 
@@ -57,12 +49,13 @@ struct AlsoFound {
   std::vector<Culprit> culprits;
   std::string mechanism;
   std::string what;
-  EvidenceSource source;
+  Where where;
   bool operator==(const AlsoFound&) const = default;
 };
 
 struct Diagnosis {
-  std::vector<Culprit> culprits;      // empty when mechanism is none or unknown
+  // Empty when mechanism is none or unknown, and where nobody is to blame (preempted).
+  std::vector<Culprit> culprits;
   std::string mechanism = "unknown";  // mechanisms.def
   std::vector<ChainLink> chain;       // in order of time
   std::vector<Suffered> cascade;      // one per rank and attempt
