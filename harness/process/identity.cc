@@ -1,6 +1,7 @@
 #include "harness/process/identity.h"
 
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -65,7 +66,8 @@ Result<UniqueFd> OpenPidfd(const ProcessIdentity& identity) {
   if (identity.pid <= 0 || identity.boot_id != BootId()) {
     return FailErrno("find", Describe(identity), ESRCH);
   }
-  UniqueFd pidfd(::pidfd_open(identity.pid, 0));
+  // By number: sys/pidfd.h of glibc 2.36 cannot be used from C++ (no extern "C").
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, identity.pid, 0)));
   if (!pidfd) return FailErrno("open a pidfd of", Describe(identity));
   // Read after the pidfd was taken: had the pid changed hands before, the start time differs now.
   const Result<ProcessStat> stat = ReadProcessStat(identity.pid);
@@ -75,7 +77,7 @@ Result<UniqueFd> OpenPidfd(const ProcessIdentity& identity) {
 }
 
 Status SignalPidfd(int pidfd, int signal) {
-  if (::pidfd_send_signal(pidfd, signal, nullptr, 0) != 0) {
+  if (::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) != 0) {
     return FailErrno("send signal " + std::to_string(signal) + " through", "pidfd");
   }
   return {};

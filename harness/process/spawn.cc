@@ -5,7 +5,6 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -246,7 +245,7 @@ Result<Cloned> CloneWithPidfd() {
   if (cloned.pid < 0) return FailErrno("fork", "a new process");
   if (cloned.pid > 0) {
     // Not reaped by anybody yet, so the pid is the child's.
-    cloned.pidfd = ::pidfd_open(cloned.pid, 0);
+    cloned.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, cloned.pid, 0));
     if (cloned.pidfd < 0) {
       const auto error = FailErrno("open a pidfd of process", std::to_string(cloned.pid));
       ::kill(cloned.pid, SIGKILL);
