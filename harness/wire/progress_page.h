@@ -63,6 +63,9 @@ struct alignas(64) PageObserved {
   std::atomic<uint64_t> committed_step;  // last checkpoint this process published
   // Last failed operation on a checkpoint: errno in the high 32 bits, checkpoint step in the low.
   std::atomic<uint64_t> checkpoint_error;
+  // Device allocations that were refused, like CUDA's num_ooms: step of the last one in the high 32
+  // bits, their number in the low.
+  std::atomic<uint64_t> memory_refused;
 };
 static_assert(sizeof(PageObserved) <= kPageObservedBytes);
 

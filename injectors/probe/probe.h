@@ -24,7 +24,8 @@ struct Verdict {
 
 namespace internal {
 extern ProgressPage* page;                   // never null
-extern thread_local Lane lane;               // default kMain
+// constinit: without it each access from another file would call a wrapper that may initialise it.
+extern constinit thread_local Lane lane;     // default kMain
 extern std::atomic<bool> memory_armed;
 extern uint8_t attempt;
 Verdict Matched(Point point, uint32_t step);  // slow path: an arm may match here
