@@ -67,6 +67,7 @@ class WorkerPool {
 
   // The next batch in order; waits for it. An Error when its worker had to be replaced more than
   // three times for this batch (more than once when its bytes were damaged), with the last reason.
+  // After an Error the pool can only be destroyed.
   Result<Batch> Next();
 
   int64_t samples() const;   // of the data set
@@ -76,11 +77,10 @@ class WorkerPool {
   const ProcessIdentity& process(int worker) const;
 
  private:
-  struct Worker;
-  explicit WorkerPool(WorkerPoolOptions options);
+  class Impl;
+  explicit WorkerPool(std::unique_ptr<Impl> impl);
 
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace shakedown
