@@ -15,6 +15,9 @@
 namespace shakedown {
 
 enum class UndoVerb {
+  // Paths of all verbs are absolute and canonical: a link anywhere in one is an Error (ELOOP), since
+  // it would lead to something that the run did not create.
+  //
   // Ballast that we put into a filesystem: truncate to 0, unlink, and see the space come back.
   // `path` must have a basename that begins with ".shakedown-" and must be a regular file that is
   // not a link. With `holder`, the path is as seen by that process (/proc/HOLDER/root/...); a
