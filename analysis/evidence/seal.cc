@@ -1,0 +1,115 @@
+#include "analysis/evidence/seal.h"
+
+#include <charconv>
+#include <optional>
+
+#include "analysis/evidence/folder.h"
+#include "analysis/evidence/process_files.h"
+#include "harness/base/digest.h"
+#include "harness/wire/json.h"
+
+namespace shakedown {
+namespace {
+
+// "attempt-3/rank-0/log.jsonl" -> 3; nullopt: belongs to the run's part.
+std::optional<int> AttemptOf(std::string_view file) {
+  constexpr std::string_view kPrefix = "attempt-";
+  if (!file.starts_with(kPrefix)) return std::nullopt;
+  file.remove_prefix(kPrefix.size());
+  int number = 0;
+  const auto [end, ec] = std::from_chars(file.data(), file.data() + file.size(), number);
+  if (ec != std::errc() || end == file.data() + file.size() || *end != '/') return std::nullopt;
+  return number;
+}
+
+SealState Compare(const RunDir& run, const EvidenceFolder& folder, const std::string& name,
+                  const Json& sealed) {
+  const Result<std::string> bytes = folder.Read(run.root() / name, kMaxEventBytes);
+  if (!bytes) return bytes.error().code == ENOENT ? SealState::kGone : SealState::kChanged;
+  const bool same = IntField(sealed, "bytes") == static_cast<int64_t>(bytes->size()) &&
+                    StringField(sealed, "sha256") == Sha256Hex(*bytes);
+  return same ? SealState::kIntact : SealState::kChanged;
+}
+
+// Adds the files of one part of the seal; false when the part is no list of files.
+bool AddPart(const RunDir& run, const EvidenceFolder& folder, const Json& part,
+             SealReport* report) {
+  const Json& files = Field(part, "files");
+  if (!files.is_array()) return false;
+  for (const Json& file : files) {
+    const auto name = StringField(file, "name");
+    if (!name || name->empty()) return false;
+    report->files[*name] = Compare(run, folder, *name, file);
+  }
+  return true;
+}
+
+void AddAppeared(const RunDir& run, const EvidenceFolder& folder, SealReport* report) {
+  std::vector<std::string> present;
+  const auto add = [&](const std::filesystem::path& below) {
+    for (std::string& file : folder.FilesBelow(below)) present.push_back(std::move(file));
+  };
+  for (const int attempt : report->sealed_attempts) add(run.attempt(attempt));
+  if (report->run_sealed) add(run.reference());
+  for (std::string& file : present) report->files.try_emplace(std::move(file), SealState::kChanged);
+}
+
+}  // namespace
+
+SealReport VerifySeal(const RunDir& run) {
+  SealReport report;
+  const Result<EvidenceFolder> folder = EvidenceFolder::Open(run.root());
+  if (!folder) {
+    report.problem = folder.error().message;
+    return report;
+  }
+  const Result<std::string> text = folder->Read(run.seal(), kMaxLogBytes);
+  if (!text) {
+    report.problem = text.error().message;
+    return report;
+  }
+  const Result<Json> seal = ParseJson(*text);
+  if (!seal) {
+    report.problem = "seal.json: " + seal.error().message;
+    return report;
+  }
+  report.present = true;
+  for (const Json& attempt : Field(*seal, "attempts")) {
+    const auto number = IntField(attempt, "attempt");
+    if (number && *number >= 0 && *number < 1'000'000 &&
+        AddPart(run, *folder, attempt, &report)) {
+      report.sealed_attempts.insert(static_cast<int>(*number));
+    }
+  }
+  report.run_sealed = AddPart(run, *folder, Field(*seal, "run"), &report);
+  AddAppeared(run, *folder, &report);
+  return report;
+}
+
+SealState SealReport::StateOf(const std::string& file) const {
+  if (const auto it = files.find(file); it != files.end()) return it->second;
+  const auto attempt = AttemptOf(file);
+  const bool sealed = attempt ? sealed_attempts.contains(*attempt) : run_sealed;
+  return sealed ? SealState::kAbsentAtSeal : SealState::kUnsealed;
+}
+
+std::vector<std::string> SealReport::Tampered() const {
+  std::vector<std::string> out;
+  for (const auto& [file, state] : files) {
+    if (state == SealState::kChanged || state == SealState::kGone) out.push_back(file);
+  }
+  return out;
+}
+
+std::string_view Describe(SealState state) {
+  switch (state) {
+    case SealState::kIntact: return "is as it was sealed";
+    case SealState::kAbsentAtSeal: return "was not there at the seal";
+    case SealState::kChanged: return "is not what was sealed";
+    case SealState::kGone: return "was sealed and is gone";
+    case SealState::kUnsealed: return "is covered by no seal";
+  }
+  return "";
+}
+
+}  // namespace shakedown
