@@ -86,6 +86,9 @@ struct Fault {
   std::string_view runbook;                    // file name in analysis/runbooks
   Availability (*available)(const Machine& machine);
   std::unique_ptr<Injector> (*make)(const Injection& injection, const Availability& means);
+  // What is wrong with these parameters taken together, for a person; empty: nothing. nullptr: each
+  // parameter stands for itself.
+  std::string (*conflict)(const Params& params) = nullptr;
 
   std::string full_name() const { return std::string(family) + "." + std::string(name); }
 };

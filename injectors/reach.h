@@ -41,10 +41,16 @@ class Reach {
   // The job's checkpoint directory, opened by the controller from outside the job's namespaces; -1
   // when there is none.
   virtual int CheckpointDirectory() const = 0;
-  // The same as a path that reaper and `clean` can open, for undo recipes.
+  // The same as a path that reaper and `clean` can open, for undo recipes; with CheckpointHolder(),
+  // as that process sees it.
   virtual std::string CheckpointPath() const = 0;
+  // The process whose mount namespace has the private filesystem; nullopt when there is none.
+  virtual std::optional<ProcessIdentity> CheckpointHolder() const { return std::nullopt; }
   // Whether that directory lies on a private filesystem of this run.
   virtual bool CheckpointFilesystemIsPrivate() const = 0;
+  // The run directory, where evidence goes: its filesystem must stay usable whatever is injected.
+  // -1 when there is none (a victim program).
+  virtual int RunDirectory() const { return -1; }
 };
 
 }  // namespace shakedown
