@@ -1,8 +1,8 @@
 // What went wrong, and where it began, from what an operator could have seen.
 //
 // A diagnosis is blind: it is a pure function of ObservedEvidence, which holds nothing that knows
-// the plan. `unknown` is an answer; a wrong name is the worst one. README.md says how the detectors'
-// answers become one.
+// the plan. `unknown` is an answer; a wrong name is the worst one. README.md says how the
+// detectors' answers become one.
 #pragma once
 
 #include <optional>
