@@ -4,10 +4,14 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "harness/base/quantity.h"
 #include "harness/scenario/bind.h"
 #include "harness/scenario/vocabulary.h"
+#include "harness/wire/progress_page.h"
 #include "injectors/catalog.h"
 
 namespace shakedown {
@@ -25,6 +29,26 @@ std::optional<int64_t> IdxSamples(const fs::path& labels) {
   return int64_t{head[4]} << 24 | int64_t{head[5]} << 16 | int64_t{head[6]} << 8 | head[7];
 }
 
+// Ranks that a target may come to be; `any` may be each of them.
+std::set<int> RanksOf(const Target& target, int ranks) {
+  std::set<int> out;
+  if (target.kind == Target::Kind::kList) {
+    out.insert(target.ranks.begin(), target.ranks.end());
+  } else {
+    for (int r = target.kind == Target::Kind::kLast ? ranks - 1 : 0; r < ranks; ++r) out.insert(r);
+  }
+  return out;
+}
+
+bool SamePlace(const FaultSpec& a, const FaultSpec& b, int ranks) {
+  if (std::tie(a.attempt, a.step, a.point, a.occurrence, a.target.worker) !=
+      std::tie(b.attempt, b.step, b.point, b.occurrence, b.target.worker)) {
+    return false;
+  }
+  const auto of_b = RanksOf(b.target, ranks);
+  return std::ranges::any_of(RanksOf(a.target, ranks), [&](int r) { return of_b.contains(r); });
+}
+
 class Checker {
  public:
   Checker(const std::vector<Source>& sources, const Node& root, Scenario* scenario,
@@ -40,6 +64,7 @@ class Checker {
     CheckData();
     for (size_t i = 0; i < scenario_.faults.size(); ++i) CheckFault(i);
     CheckExclusions();
+    CheckRoom();
     CheckExpectation();
     CheckDiagnosis();
   }
@@ -79,6 +104,7 @@ class Checker {
   void CheckTarget(const Fault& fault, FaultSpec* spec, const std::string& at);
   void CheckReach(const FaultSpec& spec, const std::string& at);
   void CheckExclusions();
+  void CheckRoom();
   void CheckExpectation();
   void CheckDiagnosis();
   void CheckRank(int rank, const std::string& path);
@@ -138,7 +164,12 @@ void Checker::CheckFault(size_t index) {
   const Fault* fault = FindFault(spec.inject);
   if (fault == nullptr) return;  // its name was reported
   const Node& node = Locate(root_, path);
+  const size_t before = problems_->size();
   spec.with = BindParams(sources_, node.Get("with"), node, fault->params, path + ".with", problems_);
+  if (fault->conflict != nullptr && problems_->size() == before) {
+    const std::string conflict = fault->conflict(spec.with);
+    if (!conflict.empty()) Report(path + ".with", path + ".with: " + conflict);
+  }
   CheckPoint(*fault, &spec, path + ".at");
   CheckTarget(*fault, &spec, path + ".at");
   if (spec.until && !spec.duration) {
@@ -249,6 +280,30 @@ void Checker::CheckExclusions() {
       if (std::ranges::find(fault->excludes, other.inject) == fault->excludes.end()) continue;
       Report("faults." + std::to_string(i) + ".inject",
              fault->full_name() + " cannot be combined with " + other.inject);
+    }
+  }
+}
+
+// Whether the progress page holds all arms of an attempt (a decoy takes as much room as the fault that
+// it imitates), and whether each has its place to itself: at one pass of one point one arm acts.
+void Checker::CheckRoom() {
+  std::map<int, size_t> arms;  // by attempt
+  for (size_t i = 0; i < scenario_.faults.size(); ++i) {
+    const FaultSpec& spec = scenario_.faults[i];
+    const std::string path = "faults." + std::to_string(i);
+    size_t& taken = arms[spec.attempt];
+    const bool had_room = taken <= kArms;
+    taken += spec.target.kind == Target::Kind::kAll ? static_cast<size_t>(job_.ranks)
+             : spec.target.kind == Target::Kind::kList ? spec.target.ranks.size()
+                                                       : 1;
+    if (had_room && taken > kArms) {
+      Report(path, "attempt " + std::to_string(spec.attempt) + " has " + std::to_string(taken) +
+                       " injections with this fault; there is room for " + std::to_string(kArms));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (!SamePlace(spec, scenario_.faults[j], job_.ranks)) continue;
+      Report(path + ".at", "the same place as that of faults." + std::to_string(j) +
+                               ": one pass of a point, one fault");
     }
   }
 }

@@ -121,6 +121,7 @@ void Visit(V& v, T& injection) {
   v("hold", injection.hold);
   v("level", injection.level);
   v("means", injection.means);
+  v("better", injection.better);
 }
 
 template <typename V, Is<Plan> T>

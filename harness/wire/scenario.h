@@ -115,6 +115,7 @@ struct Injection {
   HoldMode hold = HoldMode::kAuto;
   std::string level;  // "real", "real effect", "simulated"
   std::string means;  // how, on this machine: "pidfd_send_signal", "private tmpfs", "probe"
+  std::string better;  // what would make better means available; empty: these are the best
 };
 
 struct Plan {
