@@ -11,7 +11,7 @@ namespace shakedown {
 // Many scenarios, each once. A scenario that this machine cannot run is a run with verdict SKIPPED
 // whose reason names what is lacking.
 struct SuiteResult {
-  std::string suite;  // a listed name or the folder
+  std::string suite;                    // a listed name or the folder
   Verdict verdict = Verdict::kSkipped;  // the merge over what each run counts as
   bool dirty = false;                   // any run is
   std::vector<RunVerdict> runs;         // in the order in which they ran, control first
