@@ -68,20 +68,22 @@ Result<IdxFile> ReadIdxFile(const fs::path& path, uint32_t magic) {
   for (size_t i = 0; i < dimensions; ++i) {
     const int64_t count = BigEndian(file.bytes, 4 + 4 * i);
     if (count == 0 || count > kMaxElements / elements) {
-      return Damaged(path, 4 + 4 * i, "size " + std::to_string(count) + " of dimension " +
-                                          std::to_string(i + 1) + " is zero or too large");
+      return Damaged(path, 4 + 4 * i,
+                     "size " + std::to_string(count) + " of dimension " + std::to_string(i + 1) +
+                         " is zero or too large");
     }
     elements *= count;
     file.sizes.push_back(count);
   }
   const size_t expected = file.header_bytes + static_cast<size_t>(elements);
   if (size < expected) {
-    return Damaged(path, size, "the file ends, its sizes ask for " + std::to_string(expected) +
-                                   " bytes; fetch it again");
+    return Damaged(
+        path, size,
+        "the file ends, its sizes ask for " + std::to_string(expected) + " bytes; fetch it again");
   }
   if (size > expected) {
-    return Damaged(path, expected, std::to_string(size - expected) +
-                                       " bytes follow after the last element");
+    return Damaged(path, expected,
+                   std::to_string(size - expected) + " bytes follow after the last element");
   }
   return file;
 }
@@ -126,8 +128,8 @@ Result<DataSet> LoadDataSet(const fs::path& directory) {
   if (labels->sizes[0] != images->sizes[0]) {
     return Damaged(pair->labels, 4,
                    std::to_string(labels->sizes[0]) + " labels for the " +
-                       std::to_string(images->sizes[0]) + " images of '" +
-                       pair->images.native() + "'; the two do not belong together");
+                       std::to_string(images->sizes[0]) + " images of '" + pair->images.native() +
+                       "'; the two do not belong together");
   }
   DataSet set;
   set.samples = images->sizes[0];

@@ -1,8 +1,8 @@
 // A ring of checksummed slots in shared memory, from a data worker to its rank.
 //
 // The memory is a memfd: it has no name that could be left behind, and it cannot change its size.
-// The ring says nothing about which slots are full: that goes over the socket (worker_protocol.h), whose
-// packets also order the memory accesses of the two processes.
+// The ring says nothing about which slots are full: that goes over the socket (worker_protocol.h),
+// whose packets also order the memory accesses of the two processes.
 #pragma once
 
 #include <cstddef>

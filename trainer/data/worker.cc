@@ -21,9 +21,9 @@
 namespace shakedown {
 namespace {
 
-// Ends the process when the rank is gone, also while the main thread is stuck in a read or held at a
-// fault point. PR_SET_PDEATHSIG would not do: it fires when the *thread* that started us ends, and
-// is lost when the rank is gone before it is set.
+// Ends the process when the rank is gone, also while the main thread is stuck in a read or held at
+// a fault point. PR_SET_PDEATHSIG would not do: it fires when the *thread* that started us ends,
+// and is lost when the rank is gone before it is set.
 void WatchTheRank() {
   std::thread([] {
     pollfd fd{kWorkerSocketFd, 0, 0};  // POLLHUP, and nothing else

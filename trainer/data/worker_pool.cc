@@ -35,10 +35,12 @@ constexpr Nanoseconds kUnkillable = std::chrono::seconds(5);
 
 timespec ToTimespec(Nanoseconds d) {
   d = std::max(d, Nanoseconds(0));
-  return {static_cast<time_t>(d.count() / 1'000'000'000), static_cast<long>(d.count() % 1'000'000'000)};
+  return {static_cast<time_t>(d.count() / 1'000'000'000),
+          static_cast<long>(d.count() % 1'000'000'000)};
 }
 
-// Waits until one of `fds` is ready or `timeout` is over. A signal also ends the wait: callers loop.
+// Waits until one of `fds` is ready or `timeout` is over. A signal also ends the wait: callers
+// loop.
 void PollFor(std::span<pollfd> fds, Nanoseconds timeout) {
   const timespec limit = ToTimespec(timeout);
   if (::ppoll(fds.data(), fds.size(), &limit, nullptr) < 0) SHAKEDOWN_ASSERT(errno == EINTR);
@@ -163,11 +165,10 @@ Status WorkerPool::Impl::Launch(Worker& worker) {
   worker.ring.emplace(*std::move(ring));
 
   SpawnOptions spawn;
-  spawn.argv = {options_.worker_binary,
-                "--job", DumpJson(ToJson(job())),
-                "--rank", std::to_string(options_.rank),
-                "--worker", std::to_string(worker.index),
-                "--first-batch", std::to_string(worker.batch)};
+  spawn.argv = {
+      options_.worker_binary,        "--job",    DumpJson(ToJson(job())),      "--rank",
+      std::to_string(options_.rank), "--worker", std::to_string(worker.index), "--first-batch",
+      std::to_string(worker.batch)};
   spawn.environment = WorkerEnvironment(worker.index, worker.incarnation);
   spawn.descriptors = {{STDOUT_FILENO, STDOUT_FILENO},
                        {STDERR_FILENO, STDERR_FILENO},
@@ -354,7 +355,8 @@ WorkerPool::~WorkerPool() = default;
 
 Result<std::unique_ptr<WorkerPool>> WorkerPool::Start(WorkerPoolOptions options) {
   auto impl = std::make_unique<Impl>(std::move(options));
-  if (Status started = impl->Start(); !started) return Wrap("cannot start data workers", started.error());
+  if (Status started = impl->Start(); !started)
+    return Wrap("cannot start data workers", started.error());
   return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(impl)));
 }
 

@@ -2,11 +2,11 @@
 //
 // A worker is started as
 //   shakedown-data-worker --job JSON --rank R --worker W --first-batch N
-// and makes the batches N, N + workers, N + 2 * workers, ... into a ring of `prefetch` slots. Over a
-// SOCK_SEQPACKET socket it says that it is ready, then one packet per batch; each packet from the
+// and makes the batches N, N + workers, N + 2 * workers, ... into a ring of `prefetch` slots. Over
+// a SOCK_SEQPACKET socket it says that it is ready, then one packet per batch; each packet from the
 // rank (of any content) says that one slot more is free. When the rank shuts its side for writing,
-// the worker stops; when the rank's end is closed, the rank is gone and the worker exits wherever it
-// is.
+// the worker stops; when the rank's end is closed, the rank is gone and the worker exits wherever
+// it is.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,9 @@ namespace shakedown {
 namespace fs = std::filesystem;
 namespace {
 
-// From the first failure: time for the other ranks to notice and log it by themselves. Their reports
-// are what people read later; a peer's death takes them a few milliseconds, on a busy machine more.
+// From the first failure: time for the other ranks to notice and log it by themselves. Their
+// reports are what people read later; a peer's death takes them a few milliseconds, on a busy
+// machine more.
 constexpr Nanoseconds kNoticeGrace = std::chrono::seconds(1);
 // When all have given up waiting and one is left that does nothing for so long, it is the one that
 // they waited for.
@@ -64,8 +65,8 @@ class Attempt {
   Result<AttemptResult> Watch();
 
  private:
-  // kRunning: all is well. kNoticing: one has failed; the others may still say so. kStopping: SIGTERM
-  // was sent on request. kKilled: SIGKILL was sent to what was left.
+  // kRunning: all is well. kNoticing: one has failed; the others may still say so. kStopping:
+  // SIGTERM was sent on request. kKilled: SIGKILL was sent to what was left.
   enum class Phase { kRunning, kNoticing, kStopping, kKilled };
 
   struct Rank {
@@ -80,8 +81,8 @@ class Attempt {
   };
 
   size_t running() const {
-    return static_cast<size_t>(std::count_if(ranks_.begin(), ranks_.end(),
-                                             [](const Rank& rank) { return !rank.end; }));
+    return static_cast<size_t>(
+        std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.end; }));
   }
   // Numbers of the running ranks for which `wanted` holds.
   template <typename Wanted>
@@ -118,7 +119,7 @@ class Attempt {
   MonoTime deadline_;  // of the phase; none in kRunning
   MonoTime started_;
   std::optional<MonoTime> all_ready_;
-  MonoTime advanced_;               // when the ranks' steps last changed
+  MonoTime advanced_;  // when the ranks' steps last changed
   std::vector<int64_t> last_steps_;
   std::optional<LastOne> last_one_;
   AttemptFacts facts_;
@@ -150,8 +151,8 @@ Status Attempt::StartAll(const fs::path& store_file) {
     Result<RankProcess> process = RankProcess::Start(
         options_, {r, plan_.number, plan_.micro_batch_parts, plan_.run_id, store_file});
     if (!process) return Wrap("rank " + std::to_string(r), process.error());
-    log_.Write(EventLevel::kInfo, log_events::kRankSpawned, "rank " + std::to_string(r) + " started",
-               {{"rank", r}, {"pid", process->pid()}});
+    log_.Write(EventLevel::kInfo, log_events::kRankSpawned,
+               "rank " + std::to_string(r) + " started", {{"rank", r}, {"pid", process->pid()}});
     ranks_.push_back({*std::move(process), std::nullopt});
   }
   last_steps_.assign(ranks_.size(), 0);
@@ -266,8 +267,8 @@ MonoTime Attempt::CheckProgress(MonoTime now) {
     return deadline_;
   }
   if (job_.watchdog) shortest = std::min(shortest, *job_.watchdog);
-  const Nanoseconds period = std::clamp<Nanoseconds>(shortest / kSamplesPerLimit, Milliseconds(1),
-                                                     Milliseconds(100));
+  const Nanoseconds period =
+      std::clamp<Nanoseconds>(shortest / kSamplesPerLimit, Milliseconds(1), Milliseconds(100));
   return std::min(limit, now + period);
 }
 
@@ -315,9 +316,8 @@ MonoTime Attempt::CheckNotice(MonoTime now) {
 // Whether the one rank that is left has done nothing for kStillTime, while all others only report
 // that they gave up waiting. One that writes (D) or runs may be about to report something, too.
 bool Attempt::LastOneIsStill(MonoTime now) {
-  const bool gave_up = std::all_of(facts_.ends.begin(), facts_.ends.end(), [](const RankEnd& end) {
-    return IsConsequence(end.status);
-  });
+  const bool gave_up = std::all_of(facts_.ends.begin(), facts_.ends.end(),
+                                   [](const RankEnd& end) { return IsConsequence(end.status); });
   if (!gave_up || running() != 1) return false;
   if (last_one_ && now < last_one_->since + kStillTime) return false;
   const auto left =
@@ -341,10 +341,9 @@ void Attempt::KillTheRest() {
 }
 
 AttemptResult Attempt::Conclude() {
-  const bool failed =
-      facts_.trigger != AttemptTrigger::kRankEnded ||
-      std::any_of(facts_.ends.begin(), facts_.ends.end(),
-                  [](const RankEnd& end) { return !end.status.ok(); });
+  const bool failed = facts_.trigger != AttemptTrigger::kRankEnded ||
+                      std::any_of(facts_.ends.begin(), facts_.ends.end(),
+                                  [](const RankEnd& end) { return !end.status.ok(); });
   AttemptResult result;
   result.how = stopped_ ? AttemptResult::How::kStopped
                : failed ? AttemptResult::How::kFailed

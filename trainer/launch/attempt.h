@@ -29,7 +29,8 @@ struct AttemptResult {
 };
 
 // Runs one attempt into log_dir/attempt-K and returns when every rank has ended and is reaped. An
-// Error: a rank could not be started, or one does not end on SIGKILL; those that could be ended are.
+// Error: a rank could not be started, or one does not end on SIGKILL; those that could be ended
+// are.
 Result<AttemptResult> RunAttempt(const LaunchOptions& options, const AttemptPlan& plan,
                                  StopSignals& stop, LaunchLog& log);
 

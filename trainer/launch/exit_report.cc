@@ -110,21 +110,24 @@ Judged JudgeEnds(const Ends& ends) {
   }
   Chosen cause = CauseBehindTimeouts(ends);
   const bool alive = !cause.empty() && cause.front()->by_launcher;
-  return {"timeout", std::move(cause),
-          alive ? "alive, did not join; ended by the launcher" : "left before the others were done"};
+  return {
+      "timeout", std::move(cause),
+      alive ? "alive, did not join; ended by the launcher" : "left before the others were done"};
 }
 
 Judged JudgeSuspects(const AttemptFacts& facts) {
-  const Chosen running =
-      Select(facts.ends, [](const RankEnd& end) { return end.by_launcher; });
+  const Chosen running = Select(facts.ends, [](const RankEnd& end) { return end.by_launcher; });
   Chosen suspects = Select(facts.ends, [&](const RankEnd& end) {
-    return std::find(facts.suspects.begin(), facts.suspects.end(), end.rank) != facts.suspects.end();
+    return std::find(facts.suspects.begin(), facts.suspects.end(), end.rank) !=
+           facts.suspects.end();
   });
   // When all stand at the same place, the group hangs and nothing says because of whom.
   if (suspects.size() >= running.size() && running.size() > 1) suspects.clear();
   return facts.trigger == AttemptTrigger::kWatchdog
-             ? Judged{"watchdog", std::move(suspects), "alive, behind the others; ended by the launcher"}
-             : Judged{"startup", std::move(suspects), "did not become ready; ended by the launcher"};
+             ? Judged{"watchdog", std::move(suspects),
+                      "alive, behind the others; ended by the launcher"}
+             : Judged{"startup", std::move(suspects),
+                      "did not become ready; ended by the launcher"};
 }
 
 // Of ends seen in the same instant the cause comes first.

@@ -2,9 +2,9 @@
 //
 // When one rank of a group fails, all others fail soon after, and the loudest error is rarely the
 // first. What tells them apart, strongest first: a signal that we did not send; an exit status that
-// says "my own fault"; being alive when all others had given up waiting. A rank that says "a peer is
-// gone" or "the collective timed out" is a consequence of something. Where nothing stands out, no
-// rank is named: a wrong name costs more than none.
+// says "my own fault"; being alive when all others had given up waiting. A rank that says "a peer
+// is gone" or "the collective timed out" is a consequence of something. Where nothing stands out,
+// no rank is named: a wrong name costs more than none.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,7 @@ Result<HeartbeatPage> HeartbeatPage::Create() {
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return FailErrno("seal", "a heartbeat");
   }
-  void* page =
-      ::mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  void* page = ::mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (page == MAP_FAILED) return FailErrno("map", "a heartbeat");
   return HeartbeatPage(std::move(fd), static_cast<Heartbeat*>(page));
 }

@@ -20,9 +20,7 @@ class HeartbeatPage {
 
   int fd() const { return fd_.get(); }
   bool ready() const { return page_->ready.load(std::memory_order_relaxed) != 0; }
-  int64_t step() const {
-    return static_cast<int64_t>(page_->step.load(std::memory_order_relaxed));
-  }
+  int64_t step() const { return static_cast<int64_t>(page_->step.load(std::memory_order_relaxed)); }
 
  private:
   HeartbeatPage(UniqueFd fd, Heartbeat* page) : fd_(std::move(fd)), page_(page) {}

@@ -43,7 +43,8 @@ int Finish(LaunchLog& log, int attempts, int exit_code) {
 
 void ReportFailure(LaunchLog& log, int attempt, const AttemptFacts& facts) {
   const ExitReport report = MakeExitReport(facts);
-  const std::string message = "attempt " + std::to_string(attempt) + " failed; " + ToSentence(report);
+  const std::string message =
+      "attempt " + std::to_string(attempt) + " failed; " + ToSentence(report);
   Json fields = {{"attempt", attempt}};
   fields.update(ToJson(report));
   log.Write(EventLevel::kError, log_events::kAttemptFailed, message, std::move(fields));
@@ -74,10 +75,9 @@ bool MayRestart(LaunchLog& log, const JobConfig& job, int attempt) {
 // A rank that ran out of memory although it had split its micro-batch, or could not, needs smaller
 // pieces from the start; as many as samples is the end of that.
 int PartsAfter(const AttemptFacts& facts, int parts, const JobConfig& job) {
-  const bool out_of_memory =
-      std::any_of(facts.ends.begin(), facts.ends.end(), [](const RankEnd& end) {
-        return !end.by_launcher && end.status.code() == kRankOutOfMemory;
-      });
+  const bool out_of_memory = std::any_of(
+      facts.ends.begin(), facts.ends.end(),
+      [](const RankEnd& end) { return !end.by_launcher && end.status.code() == kRankOutOfMemory; });
   return out_of_memory ? std::min(parts * 2, std::max(job.micro_batch, 1)) : parts;
 }
 
@@ -90,8 +90,8 @@ int RunJob(const LaunchOptions& options, StopSignals& stop) {
     plan.restarts_left = options.job.max_restarts - plan.number;
     const RunDir run(options.log_dir);
     Status made = MakeDirectories(run.attempt(plan.number));
-    Result<LaunchLog> log = made ? LaunchLog::Open(run.launcher_log(plan.number))
-                                 : tl::unexpected(made.error());
+    Result<LaunchLog> log =
+        made ? LaunchLog::Open(run.launcher_log(plan.number)) : tl::unexpected(made.error());
     if (!log) {
       Say(log.error().message);
       return kLaunchFailed;

@@ -6,8 +6,8 @@
 
 namespace shakedown {
 
-// Returns the exit status of shakedown-launch (harness/wire/exit_code.h). Every rank that it started
-// has ended and is reaped then, and nothing is left in TMPDIR. What happened stands in
+// Returns the exit status of shakedown-launch (harness/wire/exit_code.h). Every rank that it
+// started has ended and is reaped then, and nothing is left in TMPDIR. What happened stands in
 // attempt-K/launcher.jsonl, and failures in a sentence on stderr.
 //
 // When the launcher itself is killed, its ranks live on until the job ends or a collective times

@@ -111,7 +111,8 @@ Result<LaunchOptions> ParseLaunchOptions(int argc, char** argv) {
   if (!program) return tl::unexpected(program.error());
   options.command[0] = *program;
   if (fs::exists(RunDir(options.log_dir).attempt(0))) {
-    return Fail("'" + log_dir + "' already holds attempt-0; give a fresh --log-dir, logs are never " +
+    return Fail("'" + log_dir +
+                "' already holds attempt-0; give a fresh --log-dir, logs are never " +
                 "overwritten");
   }
   return options;

@@ -11,8 +11,8 @@
 namespace shakedown {
 
 struct LaunchOptions {
-  JobConfig job;                  // ranks, timeouts, watchdog, restart policy and budget
-  std::filesystem::path log_dir;  // gets attempt-K/ (harness/wire/run_dir.h)
+  JobConfig job;                     // ranks, timeouts, watchdog, restart policy and budget
+  std::filesystem::path log_dir;     // gets attempt-K/ (harness/wire/run_dir.h)
   std::vector<std::string> command;  // of every rank; command[0] is an executable file
 };
 

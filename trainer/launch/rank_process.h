@@ -46,7 +46,7 @@ class RankProcess {
 
 // What a process's main thread is doing, to tell one that is stuck from one that is about to end.
 struct Activity {
-  char state = '?';        // of /proc/PID/stat
+  char state = '?';          // of /proc/PID/stat
   uint64_t run_time_ns = 0;  // on a CPU so far
   bool operator==(const Activity&) const = default;
 };
