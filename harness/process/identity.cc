@@ -37,8 +37,8 @@ Result<ProcessStat> ReadProcessStat(pid_t pid) {
   ProcessStat stat;
   stat.name = text->substr(name_begin + 1, name_end - name_begin - 1);
   std::istringstream rest(text->substr(name_end + 1));
+  rest >> stat.state >> stat.parent >> stat.group >> stat.session;
   std::string skipped;
-  rest >> stat.state >> stat.parent >> skipped >> stat.session;
   for (int field = 7; field < 22; ++field) rest >> skipped;
   rest >> stat.start_time;
   if (!rest) return Fail("cannot read '" + path + "': fewer fields than expected");

@@ -24,6 +24,7 @@ struct ProcessStat {
   std::string name;  // the kernel's, at most 15 bytes; for people, never to select by
   char state = '-';  // 'R', 'S', 'D', 'T', 'Z', ...
   pid_t parent = 0;
+  pid_t group = 0;
   pid_t session = 0;
   uint64_t start_time = 0;
 };

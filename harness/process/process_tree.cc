@@ -1,10 +1,12 @@
 #include "harness/process/process_tree.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,9 +45,11 @@ Result<ProcessTree> ProcessesBelow(pid_t root) {
       tree.settled = false;
       continue;
     }
-    children.emplace(
-        stat->parent,
-        TreeProcess{{*pid, stat->start_time, BootId()}, stat->parent, stat->session, stat->state});
+    children.emplace(stat->parent, TreeProcess{{*pid, stat->start_time, BootId()},
+                                               stat->parent,
+                                               stat->group,
+                                               stat->session,
+                                               stat->state});
   }
   // A parent that ended while /proc was read can make a chain look closed; each process is taken
   // out of `children` once, so that the walk ends all the same.
@@ -72,6 +76,18 @@ bool IsBelow(pid_t pid, pid_t root) {
     pid = stat->parent;
   }
   return false;
+}
+
+void KillRound(const std::vector<TreeProcess>& processes) {
+  for (const TreeProcess& process : processes) {
+    const Result<UniqueFd> pidfd = OpenPidfd(process.identity);
+    if (!pidfd) continue;  // gone meanwhile, which is what is wanted
+    // A child that only we can reap keeps its group's number from being given to others, even when
+    // it has ended already.
+    const bool pinned = process.parent == ::getpid();
+    if (pinned && process.group != ::getpgrp()) (void)::kill(-process.group, SIGKILL);
+    (void)SignalPidfd(pidfd->get(), SIGKILL);
+  }
 }
 
 std::string CommandOf(pid_t pid) {

@@ -15,6 +15,7 @@ namespace shakedown {
 struct TreeProcess {
   ProcessIdentity identity;
   pid_t parent = 0;
+  pid_t group = 0;
   pid_t session = 0;
   char state = '-';  // as in ProcessStat; 'Z': ended, not reaped yet
 };
@@ -31,6 +32,12 @@ Result<ProcessTree> ProcessesBelow(pid_t root);
 
 // Whether the chain of parents of `pid` leads to `root` now. Reads only the processes on the way.
 bool IsBelow(pid_t pid, pid_t root);
+
+// One round of SIGKILL to all of them, and to the process groups of those that are the caller's
+// children: a chain of processes that each fork the next and exit is faster than any look at /proc,
+// but does not outrun its group. What was forked meanwhile is for the next round. REQUIRES: no
+// other thread reaps children now.
+void KillRound(const std::vector<TreeProcess>& processes);
 
 // The command line for people: arguments separated by spaces, "[name]" when there is none, at most
 // 200 bytes. Empty when the process is gone.

@@ -1,0 +1,23 @@
+#include "harness/run/binaries.h"
+
+#include <unistd.h>
+
+namespace shakedown {
+namespace fs = std::filesystem;
+
+Result<Binaries> FindBinaries() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return Fail("cannot find my own program (/proc/self/exe): " + error.message());
+  const fs::path folder = self.parent_path();
+  Binaries out{folder / "shakedown-reaper", folder / "shakedown-launch",
+               folder / "shakedown-trainer", folder / "shakedown-data-worker"};
+  for (const fs::path& program : {out.reaper, out.launcher, out.trainer, out.data_worker}) {
+    if (::access(program.c_str(), X_OK) == 0) continue;
+    return Fail("cannot start a job: '" + program.native() +
+                "' is missing or not executable; build it with ./dev build");
+  }
+  return out;
+}
+
+}  // namespace shakedown
