@@ -98,6 +98,22 @@ Result<ReaperEvent> ParseEvent(const Json& body) {
   return event;
 }
 
+std::vector<LeftoverProcess> Leftovers(const std::vector<TreeProcess>& processes) {
+  std::vector<LeftoverProcess> leftovers;
+  for (const TreeProcess& p : processes) {
+    leftovers.push_back({p.identity, p.state, CommandOf(p.identity.pid)});
+  }
+  return leftovers;
+}
+
+// A child of ours that was killed.
+void ReapSoon(const ProcessIdentity& child) {
+  const Result<UniqueFd> pidfd = OpenPidfd(child);
+  if (pidfd && Await(pidfd->get(), POLLIN, MonoNow() + Milliseconds(kLookAgainMs))) {
+    (void)TryWait(pidfd->get());
+  }
+}
+
 std::string Describe(const std::vector<LeftoverProcess>& processes) {
   std::string text;
   for (const LeftoverProcess& p : processes) {
@@ -305,7 +321,7 @@ Status ReaperClient::Shutdown(Milliseconds deadline) {
   return {};
 }
 
-Result<std::vector<LeftoverProcess>> ReaperClient::Orphans() const {
+Result<std::vector<TreeProcess>> ReaperClient::Orphans() const {
   const Result<ProcessTree> tree = ProcessesBelow(::getpid());
   if (!tree) return tl::unexpected(tree.error());
   const Result<ProcessStat> self = ReadProcessStat(::getpid());
@@ -315,14 +331,14 @@ Result<std::vector<LeftoverProcess>> ReaperClient::Orphans() const {
     if (reaper != identity_) spared.push_back(reaper);
   }
   std::set<pid_t> below_spared;
-  std::vector<LeftoverProcess> orphans;
+  std::vector<TreeProcess> orphans;
   for (const TreeProcess& process : tree->processes) {  // parents come first
     const bool spare = below_spared.contains(process.parent) ||
                        std::find(spared.begin(), spared.end(), process.identity) != spared.end();
     if (spare) below_spared.insert(process.identity.pid);
     // A process can leave a session but never enter one, and the reaper had left ours.
     if (spare || process.session == self->session || process.identity == identity_) continue;
-    orphans.push_back({process.identity, process.state, CommandOf(process.identity.pid)});
+    orphans.push_back(process);
   }
   return orphans;
 }
@@ -341,18 +357,14 @@ Result<std::vector<LeftoverProcess>> ReaperClient::EndOrphans(Milliseconds withi
     RemoveLiveReaper(identity_);
   }
   for (int found_none = 0;;) {
-    Result<std::vector<LeftoverProcess>> orphans = Orphans();
-    if (!orphans) return orphans;
+    const Result<std::vector<TreeProcess>> orphans = Orphans();
+    if (!orphans) return tl::unexpected(orphans.error());
     found_none = orphans->empty() ? found_none + 1 : 0;
-    if (found_none == 2 || MonoNow() > deadline) return orphans;
-    for (const LeftoverProcess& orphan : *orphans) {
-      const Result<UniqueFd> pidfd = OpenPidfd(orphan.process);
-      if (!pidfd) continue;
-      (void)SignalPidfd(pidfd->get(), SIGKILL);
-      // Ours to reap if it is our child by now; else its parent is to be ended as well.
-      if (Await(pidfd->get(), POLLIN, MonoNow() + Milliseconds(kLookAgainMs))) {
-        (void)TryWait(pidfd->get());
-      }
+    if (found_none == 2 || MonoNow() > deadline) return Leftovers(*orphans);
+    KillRound(*orphans);
+    for (const TreeProcess& orphan : *orphans) {
+      // One that is not our child has a parent that is being ended as well, and becomes ours.
+      if (orphan.parent == ::getpid()) ReapSoon(orphan.identity);
     }
   }
 }

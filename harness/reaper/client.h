@@ -16,6 +16,7 @@
 #include "harness/base/time.h"
 #include "harness/base/unique_fd.h"
 #include "harness/process/identity.h"
+#include "harness/process/process_tree.h"
 #include "harness/process/wait_status.h"
 #include "harness/reaper/protocol.h"
 #include "harness/wire/run_dir.h"
@@ -99,6 +100,7 @@ class ReaperClient {
   // For a reaper that is gone: ends everything that it left to us, and returns what remains at the
   // deadline. Ends the reaper first if it is there but does not answer. Touches no process that the
   // caller had before Start, none of its own session, and none below another run's reaper.
+  // REQUIRES: no other thread reaps children now.
   Result<std::vector<LeftoverProcess>> EndOrphans(Milliseconds deadline = Milliseconds(5000));
 
  private:
@@ -110,7 +112,7 @@ class ReaperClient {
   Result<ReaperMessage> AwaitAnswer(int64_t id, MonoTime deadline);
   Status QueueEvent(const Json& body);
   Result<std::vector<LeftoverProcess>> AskForProcesses(Json request, Milliseconds deadline);
-  Result<std::vector<LeftoverProcess>> Orphans() const;
+  Result<std::vector<TreeProcess>> Orphans() const;
 
   UniqueFd socket_;
   UniqueFd pidfd_;

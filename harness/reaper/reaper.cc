@@ -378,10 +378,7 @@ Result<std::vector<TreeProcess>> Reaper::EndSubtree(Milliseconds within) {
     if (!tree) return tl::unexpected(tree.error());
     if (tree->processes.empty() && tree->settled && ++found_empty == 2) return tree->processes;
     if (!tree->processes.empty()) found_empty = 0;
-    for (const TreeProcess& process : tree->processes) {
-      const Result<UniqueFd> pidfd = OpenPidfd(process.identity);
-      if (pidfd) (void)SignalPidfd(pidfd->get(), SIGKILL);  // gone meanwhile is what we want
-    }
+    KillRound(tree->processes);
     if (MonoNow() > deadline) return tree->processes;
     if (tree->processes.empty()) continue;
     pollfd ended{child_signal_.get(), POLLIN, 0};
