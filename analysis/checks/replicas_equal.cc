@@ -1,0 +1,135 @@
+// All ranks hold the same weights.
+#include <map>
+
+#include "analysis/checks/common.h"
+
+namespace shakedown::checks {
+extern const CheckInfo replicas_equal;
+namespace {
+
+constexpr std::string_view kName = "replicas_equal";
+constexpr Need kNeeds[] = {Need::kJob, Need::kObserved, Need::kLedgers, Need::kWeights};
+
+using Bad = std::optional<Finding>;
+
+// Weights by step over the ranks of one attempt; step 0 stands for the start.
+Bad DigestsDiffer(const AttemptEvidence& attempt, int64_t* compared) {
+  std::map<uint64_t, std::pair<const ProcessEvidence*, SizedDigest>> first;
+  for (const ProcessEvidence& process : attempt.ranks) {
+    if (!process.ledger) continue;
+    const auto differs = [&](uint64_t key, const SizedDigest& weights) -> Bad {
+      const auto [it, fresh] = first.try_emplace(key, &process, weights);
+      if (fresh) return std::nullopt;
+      ++*compared;
+      if (weights.bytes != 0 && it->second.second == weights) return std::nullopt;
+      return Broke(kName, RankName(it->second.first->rank) + " and " + RankName(process.rank) +
+                              " hold different weights " +
+                              (key == 0 ? std::string("at the start")
+                                        : "after step " + std::to_string(key)) +
+                              " of attempt " + std::to_string(attempt.attempt),
+                   {LedgerRow(*it->second.first, key), LedgerRow(process, key)});
+    };
+    if (process.ledger->start) {
+      if (auto bad = differs(0, process.ledger->start->state.weights)) return bad;
+    }
+    for (const LedgerStep& row : process.ledger->steps) {
+      if (auto bad = differs(row.step, row.state.weights)) return bad;
+    }
+  }
+  return std::nullopt;
+}
+
+// The dump that we digest ourselves against what the rank wrote into its ledger.
+Bad DumpDiffers(const ProcessEvidence& process, const char* file,
+                const std::optional<WeightsDump>& dump, const SizedDigest* stated) {
+  const Where where{process.folder + "/" + file, 0};
+  if (!dump) return Broke(kName, RankName(process.rank) + " left no " + file, {where});
+  if (stated == nullptr) {
+    return Broke(kName, RankName(process.rank) + " has no ledger that " + file + " belongs to",
+                 {where});
+  }
+  if (dump->digest != stated->digest || dump->bytes.size() != stated->bytes) {
+    return Broke(kName, RankName(process.rank) + ": " + file +
+                            " is not what its ledger says it held",
+                 {where, {process.folder + "/" + kRankLedger, 0}});
+  }
+  return std::nullopt;
+}
+
+Bad DumpsDiffer(const CheckInput& in, const AttemptEvidence& last, int64_t* compared) {
+  const ProcessEvidence* first = nullptr;
+  for (int r = 0; r < in.job().ranks; ++r) {
+    const ProcessEvidence* process = last.rank(r);
+    if (process == nullptr) return Broke(kName, RankName(r) + " left nothing in the last attempt");
+    const bool started = process->ledger && process->ledger->start;
+    const SizedDigest* start = started ? &process->ledger->start->state.weights : nullptr;
+    const SizedDigest* end = start;
+    if (started && !process->ledger->steps.empty()) {
+      end = &process->ledger->steps.back().state.weights;
+    }
+    if (auto bad = DumpDiffers(*process, kRankWeightsStart, process->weights_start, start)) {
+      return bad;
+    }
+    if (auto bad = DumpDiffers(*process, kRankWeightsEnd, process->weights_end, end)) return bad;
+    if (first == nullptr) {
+      first = process;
+      continue;
+    }
+    const bool same = process->weights_start->bytes == first->weights_start->bytes &&
+                      process->weights_end->bytes == first->weights_end->bytes;
+    if (!same) {
+      return Broke(kName, RankName(first->rank) + " and " + RankName(r) +
+                              " dumped different weights",
+                   {{first->folder, 0}, {process->folder, 0}});
+    }
+    ++*compared;
+  }
+  return std::nullopt;
+}
+
+// An attempt that was ended in the middle has no final dump, and owes none.
+bool EndedByItself(const AttemptEvidence& attempt) {
+  for (const ProcessEvidence& process : attempt.ranks) {
+    if (process.ledger && process.ledger->end && process.ledger->end->exit_code == 0) return true;
+  }
+  return false;
+}
+
+Finding Check(const CheckInput& in) {
+  if (in.job().ranks < 2) return NotApplicable("the job has one rank");
+  int64_t compared = 0;
+  for (const AttemptEvidence& attempt : in.observed.attempts) {
+    if (auto bad = DigestsDiffer(attempt, &compared)) return *bad;
+  }
+  const AttemptEvidence& last = in.observed.attempts.back();
+  int64_t least = in.job().ranks - 1;
+  if (EndedByItself(last)) {
+    if (auto bad = DumpsDiffer(in, last, &compared)) return *bad;
+    const RankTimeline* rank = nullptr;
+    if (const AttemptTimeline* t = in.timeline.attempt(last.attempt); t && !t->ranks.empty()) {
+      rank = &t->ranks.front();
+    }
+    const int64_t steps = rank == nullptr ? 0 : std::ssize(rank->steps);
+    // Start and each step of the last attempt, and the dumps, of every rank with the first.
+    least *= steps + 2;
+  }
+  Finding finding = Pass("all ranks hold the same weights after each load and each step", compared,
+                         least);
+  finding.unit = "comparisons";
+  return finding;
+}
+
+}  // namespace
+
+const CheckInfo replicas_equal = {
+    .name = kName,
+    .promise = "All ranks hold the same weights, after each load and at each step, and their dumps "
+               "are what their ledgers say.",
+    .check_class = CheckClass::kContinuity,
+    .evidence = kNeeds,
+    .parameters = {},
+    .by_time = false,
+    .depends_on_fault = false,
+    .function = Check};
+
+}  // namespace shakedown::checks
