@@ -96,8 +96,8 @@ Outcome Try(Way way) {
   return n == sizeof outcome ? outcome : Outcome{kStageLost, EPIPE};
 }
 
-std::string Describe(const char* who, const Outcome& outcome) {
-  return std::string(who) + " cannot " + kStages[outcome.stage] + ": " +
+std::string Describe(const char* way, const Outcome& outcome) {
+  return std::string(way) + ": cannot " + kStages[outcome.stage] + ": " +
          DescribeErrno(outcome.error);
 }
 
@@ -105,14 +105,15 @@ Machine Measure() {
   Machine machine;
   machine.root = ::geteuid() == 0;
   const Outcome through_user = Try(Way::kUserNamespace);
-  machine.user_namespace = through_user.stage == 0;
   const Outcome direct = machine.root ? Try(Way::kDirect) : Outcome{1, EPERM};
+  machine.user_namespace = through_user.stage == 0;
   machine.mount_namespace = direct.stage == 0 || machine.user_namespace;
-  if (!machine.mount_namespace) {
-    machine.why_no_mount_namespace =
-        (machine.root ? Describe("root", direct) + "; " : std::string("not root, and ")) +
-        Describe("a user namespace", through_user);
-  }
+  if (machine.mount_namespace) return machine;
+  if (machine.root) machine.why_no_mount_namespace = Describe("as root", direct) + "; ";
+  machine.why_no_mount_namespace +=
+      Describe("through a user namespace", through_user) +
+      "; run as root, or allow user namespaces (sysctl user.max_user_namespaces, and "
+      "kernel.unprivileged_userns_clone where there is one)";
   return machine;
 }
 

@@ -4,6 +4,7 @@
 //   elsewhere BYTES IN_USE     -> as allocate, on another thread
 //   fork POINT STEP            -> "child LANE-COUNT" from a forked child that has passed, then its
 //                                 exit status
+//   fork_and_stay              -> "ok"; the forked child stays until stdin ends
 //   allocate BYTES IN_USE      -> refused | granted
 //   lane writer                -> ok        end_memory_phase, handle_term, join RANK SIZE,
 //   step N, enter, enqueue, committed N, save_failed N ERRNO: likewise
@@ -78,6 +79,14 @@ std::string Fork(std::istream& in) {
   return std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
+void ForkAndStay() {
+  if (::fork() != 0) return;
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  ::_exit(0);
+}
+
 std::string Allocate(uint64_t bytes, uint64_t in_use) {
   return probe::RefuseAllocation(bytes, in_use) ? "refused" : "granted";
 }
@@ -109,6 +118,7 @@ const std::map<std::string, Command>& Commands() {
          std::thread([&] { answer = Allocate(bytes, in_use); }).join();
          return answer;
        }},
+      {"fork_and_stay", Plain([](std::istream&) { ForkAndStay(); })},
       {"terms", [](std::istream&) { return std::to_string(terms); }},
       {"lane", Plain([](std::istream&) { probe::SetLane(Lane::kWriter); })},
       {"end_memory_phase", Plain([](std::istream&) { probe::EndMemoryPhase(); })},
