@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temp_dir.h"
 
 namespace shakedown {
 namespace {
@@ -41,7 +41,7 @@ class Idx : public ::testing::Test {
     const Result<DataSet> set = LoadDataSet(dir_.path());
     return set ? "(loaded)" : set.error().message;
   }
-  TemporaryDirectory dir_;
+  test_support::TempDir dir_;
 };
 
 TEST_F(Idx, TheDigitsThatShipAreReadWhole) {

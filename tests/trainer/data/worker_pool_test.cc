@@ -16,7 +16,7 @@
 #include "harness/process/spawn.h"
 #include "harness/wire/exit_code.h"
 #include "harness/wire/schedule.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temp_dir.h"
 #include "trainer/data/idx.h"
 
 namespace shakedown {
@@ -338,7 +338,7 @@ TEST(WorkerPool, ADataSetSmallerThanAGlobalBatchIsAnError) {
 }
 
 TEST(WorkerPool, DataThatVanishesForTheWorkerEndsInAnErrorWithItsStatus) {
-  const TemporaryDirectory dir;
+  const test_support::TempDir dir;
   std::filesystem::copy(kDigits, dir.path(), std::filesystem::copy_options::recursive);
   Calls calls;
   JobConfig job = Job();

@@ -21,7 +21,7 @@
 #include "harness/wire/job.h"
 #include "harness/wire/log_events.h"
 #include "harness/wire/run_dir.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temp_dir.h"
 
 namespace shakedown {
 namespace {
@@ -108,7 +108,7 @@ class Launcher : public ::testing::Test {
     return out;
   }
 
-  TemporaryDirectory dir_;
+  test_support::TempDir dir_;
   RunDir run_;
   JobConfig job_;  // 3 ranks
 };
