@@ -2,9 +2,9 @@
 
 // Keeps Boost.Filesystem, a compiled library, out. Boost 1.81 then lacks includes of its own.
 #define BOOST_PROCESS_USE_STD_FS 1
+#include <unistd.h>
 #include <boost/optional.hpp>
 #include <boost/type_traits.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -78,9 +78,8 @@ std::vector<std::string> Environment(const HelperRequest& request) {
   std::vector<std::string> environment = request.environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string own = name(*variable);
-    const bool replaced =
-        std::any_of(request.environment.begin(), request.environment.end(),
-                    [&](const std::string& given) { return name(given) == own; });
+    const bool replaced = std::any_of(request.environment.begin(), request.environment.end(),
+                                      [&](const std::string& given) { return name(given) == own; });
     if (!replaced) environment.emplace_back(*variable);
   }
   return environment;
@@ -105,10 +104,9 @@ Result<HelperResult> RunToEnd(const HelperRequest& request, const std::filesyste
   Stream out(io, request.output_limit_bytes);
   Stream err(io, request.output_limit_bytes);
   const std::vector<std::string> environment = Environment(request);
-  process::process child(
-      io, program, std::vector<std::string>(request.argv.begin() + 1, request.argv.end()),
-      process::process_stdio{nullptr, out.pipe, err.pipe},
-      Setup(environment));
+  process::process child(io, program,
+                         std::vector<std::string>(request.argv.begin() + 1, request.argv.end()),
+                         process::process_stdio{nullptr, out.pipe, err.pipe}, Setup(environment));
   asio::steady_timer deadline(io, request.deadline);
   bool late = false;
   bool ended = false;

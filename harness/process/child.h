@@ -12,7 +12,7 @@
 namespace shakedown {
 
 struct HelperRequest {
-  std::vector<std::string> argv;             // argv[0]: a path, or a name looked up in PATH
+  std::vector<std::string> argv;              // argv[0]: a path, or a name looked up in PATH
   std::vector<std::string> environment = {};  // NAME=value, added to ours
   Milliseconds deadline{5000};                // then SIGKILL, and an Error
   size_t output_limit_bytes = 4 << 20;        // of each stream; what comes after is dropped
