@@ -107,7 +107,11 @@ void CleanRun(const RunDir& run, CleanReport& report) {
   if (std::string why = WhyNotOurs(run); !why.empty()) return remains(std::move(why));
   const Result<RunState> state = ReadState(run);
   if (!state) return remains(state.error().message);
-  if (state->controller && OpenPidfd(*state->controller)) {
+  // One that has ended and was not reaped yet lives no more.
+  const Result<bool> dead =
+      state->controller ? AwaitEnd(*state->controller, {}) : Result<bool>(true);
+  if (!dead) return remains(dead.error().message);
+  if (!*dead) {
     report.live.push_back({run.root().native(), *state->controller});
     return;
   }
@@ -227,7 +231,8 @@ Json ToJson(const AbortReport& report) {
 std::string Describe(const CleanReport& report) {
   std::string text;
   for (const CleanedRun& run : report.runs) {
-    text += run.run_dir + ": " + std::to_string(run.undone) + " undone\n" + RemainsLines(run.remains);
+    text +=
+        run.run_dir + ": " + std::to_string(run.undone) + " undone\n" + RemainsLines(run.remains);
   }
   for (const LiveRun& run : report.live) {
     text += run.run_dir + ": left alone, its controller (process " +
