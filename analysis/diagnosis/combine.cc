@@ -14,6 +14,8 @@ namespace {
 // Two roots that begin within this time of one another cannot be put in order: the controller
 // learns of an exit within a few milliseconds, and of a line when it is flushed.
 constexpr Nanoseconds kSameTime = std::chrono::milliseconds(50);
+// From here on nothing more is asked for than what the hypothesis itself lacks.
+constexpr double kSure = 0.9;
 // No source is beyond doubt.
 constexpr double kMostConfidence = 0.98;
 constexpr size_t kMostLinks = 200;
@@ -36,8 +38,8 @@ struct PageOf {
   std::string_view page;
 };
 constexpr PageOf kPages[] = {
-    {"killed", "rank_killed.md"},         {"not_joined", "rank_not_joined.md"},
-    {"stopped", "rank_not_joined.md"},    {"out_of_memory_device", "device_out_of_memory.md"},
+    {"killed", "rank_killed.md"},         {"not_joined", "not_joined.md"},
+    {"stopped", "not_joined.md"},    {"out_of_memory_device", "device_out_of_memory.md"},
     {"slow_data", "slow_data_worker.md"}, {"storage_full", "storage_full.md"},
 };
 
@@ -231,6 +233,9 @@ class Combiner {
       }
     }
     out_.missing = h.missing;
+    if (out_.confidence < kSure) {
+      for (const Findings& one : findings_) AppendNew(out_.missing, one.missing);
+    }
     out_.runbook = h.runbook.empty() ? std::string(RunbookOf(h.mechanism)) : h.runbook;
   }
 

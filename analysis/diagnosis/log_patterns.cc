@@ -208,6 +208,8 @@ class LogPatterns {
     int number = 0;
     for (const std::string_view line : SplitLines(text).complete) {
       ++number;
+      // A structured line, repeated for a terminal: read where it belongs.
+      if (line.starts_with('{')) continue;
       for (const TextPattern& pattern : kTextPatterns) {
         if (line.find(pattern.text) == std::string_view::npos) continue;
         const Where where{rank.folder + "/" + file, number};

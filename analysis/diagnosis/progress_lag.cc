@@ -28,8 +28,10 @@ struct Position {
   MonoTime moved;                    // when its training thread was last seen to move
   std::string point;
   int64_t step = 0;
-  int64_t entered() const { return page->collectives_entered; }
-  int64_t handed_over() const { return page->collectives_enqueued; }
+  int64_t entered() const { return Sane(page->collectives_entered); }
+  int64_t handed_over() const { return Sane(page->collectives_enqueued); }
+  // Pages are untrusted: no number that arithmetic could overflow on.
+  static int64_t Sane(int64_t count) { return std::clamp<int64_t>(count, 0, int64_t{1} << 62); }
 };
 
 // The lane that trains: backward may run in a thread of its own.

@@ -80,7 +80,7 @@ TEST_P(EveryRank, NotJoinedIsNamedAfterTheWatchdog) {
   const Diagnosis d = Diagnose(test_support::HangWatchdog(ranks(), rank()).Build());
   EXPECT_EQ(d.mechanism, "not_joined");
   EXPECT_THAT(d.culprits, ElementsAre(Rank(rank())));
-  EXPECT_EQ(d.runbook, "rank_not_joined.md");
+  EXPECT_EQ(d.runbook, "not_joined.md");
 }
 
 TEST_P(EveryRank, CallThatNeverReturnsIsNamedByTheNextCollective) {

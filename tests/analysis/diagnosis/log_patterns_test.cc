@@ -118,6 +118,19 @@ TEST(LogPatterns, FreeTextAloneIsNotEnough) {
   EXPECT_LT(f.hypotheses[0].confidence, 0.5);
 }
 
+TEST(LogPatterns, StructuredLineOnStderrIsNotReadTwice) {
+  const Findings f =
+      Detect(Healthy(2).Printed(0, 1, R"({"message":"No space left on device"})" "\n"));
+  EXPECT_THAT(f.hypotheses, IsEmpty());
+}
+
+TEST(LogPatterns, WorkerThatDeliveredDamageIsNotSlow) {
+  const Json fields = {{"worker", 0}, {"reason", "checksum"}};
+  const Findings f = Detect(Healthy(2).Line(0, 1, 700, "WARNING", "worker.replaced", fields));
+  ASSERT_THAT(f.hypotheses, SizeIs(1));
+  EXPECT_EQ(f.hypotheses[0].mechanism, "bad_data");
+}
+
 TEST(LogPatterns, ThousandLinesAreOneReason) {
   ObservedBuilder job = Healthy(2);
   for (int i = 0; i < 1000; ++i) job.Line(0, 1, 700 + i, "WARNING", "data.slow", {{"worker", 0}});
