@@ -101,8 +101,8 @@ Result<RankEnvironment> ReadRankEnvironment(const EnvironmentLookup& lookup) {
                 std::to_string(out.world_size));
   }
   if (heartbeat >= 0) out.heartbeat_fd = heartbeat;
-  for (const auto& [name, to] : {std::pair{env::kRankDir, &out.rank_dir},
-                                 std::pair{env::kStoreFile, &out.store_file}}) {
+  for (const auto& [name, to] :
+       {std::pair{env::kRankDir, &out.rank_dir}, std::pair{env::kStoreFile, &out.store_file}}) {
     Result<std::filesystem::path> path = PathVariable(lookup, name);
     if (!path) return tl::unexpected<Error>(path.error());
     *to = std::move(*path);
@@ -135,7 +135,8 @@ Result<JobConfig> ReadJob(const std::filesystem::path& path, const RankEnvironme
   Result<JobConfig> job = JobConfigFromJson(*json);
   if (!job) return Wrap("cannot read the job in '" + path.native() + "'", job.error());
   const std::string complaint = Complaint(*job, environment);
-  if (!complaint.empty()) return Fail("cannot run the job in '" + path.native() + "': " + complaint);
+  if (!complaint.empty())
+    return Fail("cannot run the job in '" + path.native() + "': " + complaint);
   return job;
 }
 

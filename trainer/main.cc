@@ -19,6 +19,7 @@
 #include "injectors/probe/probe.h"
 #include "trainer/checkpoint/select.h"
 #include "trainer/config.h"
+#include "trainer/defects/defect.h"
 #include "trainer/rank.h"
 
 namespace shakedown {
@@ -37,9 +38,9 @@ EventLog* terminating_log = nullptr;
     text = "an exception of unknown type";
   }
   if (terminating_log != nullptr) {
-    terminating_log->Write(EventLevel::kError, log_events::kRankFailed,
-                           "an exception that nobody catches: " + text,
-                           {{"phase", nullptr}, {"error", text}, {"exit_code", int{kRankException}}});
+    terminating_log->Write(
+        EventLevel::kError, log_events::kRankFailed, "an exception that nobody catches: " + text,
+        {{"phase", nullptr}, {"error", text}, {"exit_code", int{kRankException}}});
   }
   ::_exit(kRankException);
 }
@@ -49,15 +50,15 @@ EventLog* terminating_log = nullptr;
 [[noreturn]] void End(LedgerWriter* ledger, const RankResult& result) {
   probe::Pass(Point::kExit, static_cast<uint32_t>(result.step));
   if (ledger != nullptr) {
-    const Status written = ledger->Append(LedgerEnd{static_cast<uint64_t>(result.step),
-                                                    int32_t{result.exit}, MonoNow().ns});
+    const Status written = ledger->Append(
+        LedgerEnd{static_cast<uint64_t>(result.step), int32_t{result.exit}, MonoNow().ns});
     if (!written) std::fprintf(stderr, "shakedown-trainer: %s\n", written.error().message.c_str());
   }
   ::_exit(result.exit);
 }
 
-[[noreturn]] void Fail(EventLog& log, LedgerWriter* ledger, const char* phase, RankExit exit,
-                       const Error& error) {
+[[noreturn]] void EndFailed(EventLog& log, LedgerWriter* ledger, const char* phase, RankExit exit,
+                            const Error& error) {
   log.Write(EventLevel::kError, log_events::kRankFailed, "the rank failed: " + error.message,
             {{"phase", phase}, {"error", error.message}, {"exit_code", int{exit}}});
   End(ledger, {exit, 0});
@@ -66,7 +67,7 @@ EventLog* terminating_log = nullptr;
 // What a Result holds, or the end of the rank.
 template <typename T>
 T OrEnd(Result<T> result, EventLog& log, LedgerWriter* ledger, const char* phase, RankExit exit) {
-  if (!result) Fail(log, ledger, phase, exit, result.error());
+  if (!result) EndFailed(log, ledger, phase, exit, result.error());
   return std::move(*result);
 }
 
@@ -79,23 +80,23 @@ WorkerPoolOptions PoolOptions(const JobConfig& job, int rank, int64_t first_step
   options.rank = rank;
   options.first_batch = (first_step - 1) * job.accumulation + 1;
   options.on_slow = [&log](int worker, int64_t batch, Nanoseconds waited) {
-    log.Write(EventLevel::kWarning, log_events::kDataSlow,
-              "data worker " + std::to_string(worker) + " is slow with batch " +
-                  std::to_string(batch),
-              {{"worker", worker}, {"batch", batch}, {"waited_ms", ToMs(waited)}});
+    log.Write(
+        EventLevel::kWarning, log_events::kDataSlow,
+        "data worker " + std::to_string(worker) + " is slow with batch " + std::to_string(batch),
+        {{"worker", worker}, {"batch", batch}, {"waited_ms", ToMs(waited)}});
   };
-  const int64_t deadline_ms =
-      std::chrono::duration_cast<Milliseconds>(job.worker_deadline).count();
+  const int64_t deadline_ms = std::chrono::duration_cast<Milliseconds>(job.worker_deadline).count();
   options.on_replaced = [&log, deadline_ms](int worker, int64_t batch, Nanoseconds waited,
                                             int incarnation, std::string_view reason) {
-    log.Write(EventLevel::kWarning, log_events::kWorkerReplaced,
-              "data worker " + std::to_string(worker) + " is replaced (" + std::string(reason) + ")",
-              {{"worker", worker},
-               {"batch", batch},
-               {"waited_ms", ToMs(waited)},
-               {"deadline_ms", deadline_ms},
-               {"incarnation", incarnation},
-               {"reason", reason}});
+    log.Write(
+        EventLevel::kWarning, log_events::kWorkerReplaced,
+        "data worker " + std::to_string(worker) + " is replaced (" + std::string(reason) + ")",
+        {{"worker", worker},
+         {"batch", batch},
+         {"waited_ms", ToMs(waited)},
+         {"deadline_ms", deadline_ms},
+         {"incarnation", incarnation},
+         {"reason", reason}});
   };
   options.on_died = [&log](int worker, int64_t batch, const WaitStatus& status) {
     Json fields{{"worker", worker}, {"batch", batch}};
@@ -108,18 +109,22 @@ WorkerPoolOptions PoolOptions(const JobConfig& job, int rank, int64_t first_step
   return options;
 }
 
-// Which checkpoint this rank would resume from. Before torch does anything, so that the data workers
-// can start at once.
-int64_t FindStep(int checkpoint_fd, EventLog& log, LedgerWriter* ledger) {
+// Which checkpoint this rank would resume from. Before torch does anything, so that the data
+// workers can start at once.
+int64_t FindStep(int checkpoint_fd, int every, EventLog& log, LedgerWriter* ledger) {
   probe::Pass(Point::kResumeList, 0);
   const auto refused = [&log](int64_t step, const std::string& file, const std::string& reason) {
     log.Write(EventLevel::kWarning, log_events::kCheckpointRefused,
               "checkpoint " + std::to_string(step) + " is not used: " + reason,
               {{"checkpoint", step}, {"file", file}, {"reason", reason}});
   };
-  const auto found = OrEnd(SelectCheckpoint(checkpoint_fd, refused), log, ledger, "resume",
-                           kRankCheckpoint);
-  return found ? found->step : 0;
+  const auto found =
+      OrEnd(SelectCheckpoint(checkpoint_fd, refused), log, ledger, "resume", kRankCheckpoint);
+  if (kDefect == Defect::kStartsFromZero || !found) return 0;
+  if (kDefect == Defect::kLoadsOlderCheckpoint && ReadCheckpoint(checkpoint_fd, found->step - every)) {
+    return found->step - every;
+  }
+  return found->step;
 }
 
 [[noreturn]] void Main(const std::vector<std::string>& arguments) {
@@ -139,40 +144,50 @@ int64_t FindStep(int checkpoint_fd, EventLog& log, LedgerWriter* ledger) {
   std::set_terminate(OnTerminate);
 
   const RankFlags flags = OrEnd(ParseRankFlags(arguments), log, nullptr, "init", kRankUsage);
-  const JobConfig job = OrEnd(ReadJob(flags.config, *environment), log, nullptr, "init", kRankUsage);
+  const JobConfig job =
+      OrEnd(ReadJob(flags.config, *environment), log, nullptr, "init", kRankUsage);
   const auto ledger = OrEnd(
       LedgerWriter::Create(rank_dir / kRankLedger,
                            {environment->rank, environment->world_size, environment->attempt}),
       log, nullptr, "init", kRankUsage);
   HeartbeatWriter heartbeat = OrEnd(HeartbeatWriter::Open(environment->heartbeat_fd), log,
                                     ledger.get(), "init", kRankUsage);
-  // Half of the grace: who has not come to the end of a step by then is stuck, and the other half is
-  // for those that save.
-  const auto termination = OrEnd(
-      Termination::Watch(job.term_grace / 2,
-                         [&log] {
-                           log.Write(EventLevel::kWarning, log_events::kTermReceived,
-                                     "SIGTERM, and no step has ended since: stops without a "
-                                     "checkpoint");
-                         }),
-      log, ledger.get(), "init", kRankException);
+  // Half of the grace: who has not come to the end of a step by then is stuck, and the other half
+  // is for those that save.
+  const auto termination =
+      OrEnd(Termination::Watch(job.term_grace / 2,
+                               [&log] {
+                                 log.Write(EventLevel::kWarning, log_events::kTermReceived,
+                                           "SIGTERM, and no step has ended since: stops without a "
+                                           "checkpoint");
+                               }),
+            log, ledger.get(), "init", kRankException);
 
   const DataSet data_set = OrEnd(LoadDataSet(job.data_dir), log, ledger.get(), "init", kRankData);
   const UniqueFd checkpoint_dir(
       ::open(flags.checkpoint_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!checkpoint_dir) {
-    Fail(log, ledger.get(), "resume", kRankCheckpoint,
-         FailErrno("open the checkpoint directory", flags.checkpoint_dir.native()).value());
+    EndFailed(log, ledger.get(), "resume", kRankCheckpoint,
+              FailErrno("open the checkpoint directory", flags.checkpoint_dir.native()).value());
   }
-  const int64_t step = FindStep(checkpoint_dir.get(), log, ledger.get());
+  const int64_t step = FindStep(checkpoint_dir.get(), job.checkpoint.every, log, ledger.get());
   log.SetStep(step);
   const auto start_workers = [&](int64_t first_step) {
     return WorkerPool::Start(PoolOptions(job, environment->rank, first_step, log));
   };
   auto workers = OrEnd(start_workers(step + 1), log, ledger.get(), "data", kRankData);
-  RankContext context{*environment, job,  flags.checkpoint_dir, checkpoint_dir.get(),
-                      log,          *ledger, heartbeat,         *termination,
-                      data_set,     step, std::move(workers),   start_workers};
+  RankContext context{*environment,
+                      job,
+                      flags.checkpoint_dir,
+                      checkpoint_dir.get(),
+                      log,
+                      *ledger,
+                      heartbeat,
+                      *termination,
+                      data_set,
+                      step,
+                      std::move(workers),
+                      start_workers};
   End(ledger.get(), RunRank(context));
 }
 

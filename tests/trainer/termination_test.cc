@@ -56,8 +56,8 @@ TEST(Termination, ARankThatIsStuckSaysSoAndDiesOfTheSignal) {
   std::string said;
   const int status = InChild(
       [](int fd) {
-        const auto watch = Termination::Watch(Milliseconds(20),
-                                              [fd] { (void)!::write(fd, "overdue", 7); });
+        const auto watch =
+            Termination::Watch(Milliseconds(20), [fd] { (void)!::write(fd, "overdue", 7); });
         if (!watch) ::_exit(98);
         ::kill(::getpid(), SIGTERM);
         while (true) ::pause();
@@ -72,7 +72,9 @@ TEST(Termination, WithoutASignalItGoesAway) {
   std::string said;
   const int status = InChild(
       [](int) {
-        { const auto watch = Termination::Watch(Milliseconds(1), [] { ::_exit(97); }); }
+        {
+          const auto watch = Termination::Watch(Milliseconds(1), [] { ::_exit(97); });
+        }
         ::_exit(0);
       },
       &said);

@@ -82,8 +82,8 @@ int InjectedAt(Point point, int64_t step) {
 Outcome PutFile(int directory_fd, const std::string& name, std::string_view bytes, int64_t step,
                 const FilePoints& points, const std::string& prefix) {
   const std::string temporary = TemporaryName();
-  UniqueFd fd(::openat(directory_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                       0600));
+  UniqueFd fd(
+      ::openat(directory_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return Failed(prefix + "create", temporary);
   const int write_error = InjectedAt(points.write, step);
   if (!WriteFile(Writer(fd.get(), bytes.size(), write_error), bytes)) {
@@ -139,7 +139,8 @@ tl::expected<CheckpointManifest, PublishError> PublishCheckpoint(int directory_f
   if (const int error = InjectedErrno(Point::kCheckpointPublish, step); error != 0) {
     return Failed("manifest create", CheckpointManifestName(step), error);
   }
-  if (auto published = PutFile(directory_fd, CheckpointManifestName(step), text, step, {}, "manifest ");
+  if (auto published =
+          PutFile(directory_fd, CheckpointManifestName(step), text, step, {}, "manifest ");
       !published) {
     return tl::unexpected(published.error());
   }

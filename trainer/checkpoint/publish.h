@@ -1,5 +1,5 @@
-// Publishing a checkpoint: at every instant, also after a power cut, a reader finds either a complete
-// checkpoint or none; never half of one under a name that counts.
+// Publishing a checkpoint: at every instant, also after a power cut, a reader finds either a
+// complete checkpoint or none; never half of one under a name that counts.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ struct PublishError {
 
 // Writes the file under a temporary name, fsyncs it, renames it and fsyncs the directory; then the
 // manifest in the same way. Only with the manifest is it a checkpoint. Passes the fault points
-// checkpoint.write to checkpoint.publish. On failure the torn temporary file stays, as after a kill:
-// RemoveTemporaries (retain.h) takes it away before the next save. `directory_fd` stays the
+// checkpoint.write to checkpoint.publish. On failure the torn temporary file stays, as after a
+// kill: RemoveTemporaries (retain.h) takes it away before the next save. `directory_fd` stays the
 // caller's.
 tl::expected<CheckpointManifest, PublishError> PublishCheckpoint(int directory_fd,
                                                                  SerializedCheckpoint checkpoint);

@@ -28,7 +28,8 @@ std::vector<int64_t> PairedSteps(const CheckpointListing& listing) {
   std::vector<int64_t> steps;
   for (const std::string& name : names) {
     const auto step = CheckpointStepOf(name);
-    if (step && name == CheckpointManifestName(*step) && names.contains(CheckpointFileName(*step))) {
+    if (step && name == CheckpointManifestName(*step) &&
+        names.contains(CheckpointFileName(*step))) {
       steps.push_back(*step);
     }
   }

@@ -10,13 +10,13 @@
 namespace shakedown {
 
 Result<std::unique_ptr<CheckpointSaver>> CheckpointSaver::Open(
-    const std::filesystem::path& directory, const CheckpointConfig& config,
-    SaveObserver observer) {
+    const std::filesystem::path& directory, const CheckpointConfig& config, SaveObserver observer) {
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return FailErrno("open the checkpoint directory", directory.native());
   if (Status removed = RemoveTemporaries(fd.get()); !removed) {
-    return Wrap("cannot clear torn files from the checkpoint directory '" + directory.native() + "'",
-                removed.error());
+    return Wrap(
+        "cannot clear torn files from the checkpoint directory '" + directory.native() + "'",
+        removed.error());
   }
   return std::unique_ptr<CheckpointSaver>(
       new CheckpointSaver(std::move(fd), config, std::move(observer)));

@@ -51,8 +51,8 @@ class CheckpointSaver {
   // all it needs: the training changes its state meanwhile.
   void Save(int64_t step, Serialize serialize);
 
-  // Waits for a pending save, at most so long (nullopt: as long as it takes); false when it is still
-  // pending then.
+  // Waits for a pending save, at most so long (nullopt: as long as it takes); false when it is
+  // still pending then.
   bool Finish(std::optional<Nanoseconds> limit);
 
   // The last save that ended succeeded; true when there was none.

@@ -4,8 +4,8 @@ namespace shakedown {
 namespace {
 
 constexpr std::string_view kTimeoutTexts[] = {
-    "Timed out waiting",      // Gloo: a send or a receive did not complete
-    "Wait timeout",           // c10d::FileStore
+    "Timed out waiting",        // Gloo: a send or a receive did not complete
+    "Wait timeout",             // c10d::FileStore
     "Timeout waiting for key",  // c10d::FileStore::get
     "wait timeout",
     "Socket Timeout",
@@ -13,8 +13,12 @@ constexpr std::string_view kTimeoutTexts[] = {
 };
 
 constexpr std::string_view kLostTexts[] = {
-    "Connection reset by peer", "Connection closed by peer", "Broken pipe",
-    "Connection refused",       "Socket closed",             "Socket not connected",
+    "Connection reset by peer",
+    "Connection closed by peer",
+    "Broken pipe",
+    "Connection refused",
+    "Socket closed",
+    "Socket not connected",
 };
 
 }  // namespace

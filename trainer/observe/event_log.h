@@ -15,8 +15,8 @@ namespace shakedown {
 
 enum class EventLevel { kInfo, kWarning, kError };
 
-// Thread-safe: a line is one write(2) to a file opened for appending, so lines of two threads do not
-// mix and a killed rank leaves at most one torn line.
+// Thread-safe: a line is one write(2) to a file opened for appending, so lines of two threads do
+// not mix and a killed rank leaves at most one torn line.
 class EventLog {
  public:
   static Result<std::unique_ptr<EventLog>> Open(const std::filesystem::path& path, int rank);

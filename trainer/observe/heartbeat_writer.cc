@@ -22,7 +22,8 @@ Result<HeartbeatWriter> HeartbeatWriter::Open(std::optional<int> fd) {
     return Fail("cannot use " + what + ": " + std::to_string(st.st_size) +
                 " bytes are too few for a heartbeat");
   }
-  void* page = ::mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, owned.get(), 0);
+  void* page =
+      ::mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, owned.get(), 0);
   if (page == MAP_FAILED) return FailErrno("map", what);
   writer.page_ = static_cast<Heartbeat*>(page);
   return writer;

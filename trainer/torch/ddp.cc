@@ -17,8 +17,8 @@ namespace shakedown {
 
 // Passes the fault points around each collective of the inner backend.
 //
-// The Reducer calls from inside its autograd hook, on the training thread, with its mutex held; what
-// stalls here stalls like a rank that never joins.
+// The Reducer calls from inside its autograd hook, on the training thread, with its mutex held;
+// what stalls here stalls like a rank that never joins.
 class ObservedBackend final : public c10d::Backend {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -164,8 +164,8 @@ GradientAverager::GradientAverager(Group& group, const std::vector<NamedTensor>&
   c10d::broadcast_coalesced(group.process_group(), values, kBroadcastBufferBytes, /*rank=*/0);
 
   const std::vector<bool> sparse(tensors.size(), false);
-  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
-      tensors, {static_cast<size_t>(bucket_bytes)}, sparse);
+  auto [buckets, limits] =
+      c10d::compute_bucket_assignment_by_size(tensors, {static_cast<size_t>(bucket_bytes)}, sparse);
   // Gradients arrive from the last layer on.
   std::reverse(buckets.begin(), buckets.end());
   reducer_ = std::make_shared<TrainingReducer>(

@@ -1,6 +1,6 @@
 // The device's memory as the training sees it. On the CPU torch's allocator has no limit of its own
-// and its error is a plain RuntimeError, so that an out-of-memory could not be told from a bug; this
-// one counts what is in use and, where the probe is armed to, refuses the way CUDA's does.
+// and its error is a plain RuntimeError, so that an out-of-memory could not be told from a bug;
+// this one counts what is in use and, where the probe is armed to, refuses the way CUDA's does.
 #pragma once
 
 #include <cstdint>

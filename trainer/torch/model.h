@@ -16,9 +16,9 @@ class MlpImpl : public torch::nn::Module {
   MlpImpl(int64_t inputs, const JobConfig& job, int64_t outputs);
 
   // One dropout mask per hidden layer for `rows` samples, drawn in the order of the layers from the
-  // default generator; kept values are scaled by 1 / (1 - p). Masks are drawn apart from the forward
-  // pass so that a micro-batch that is computed in parts uses slices of the masks that it would have
-  // used whole. Empty without dropout.
+  // default generator; kept values are scaled by 1 / (1 - p). Masks are drawn apart from the
+  // forward pass so that a micro-batch that is computed in parts uses slices of the masks that it
+  // would have used whole. Empty without dropout.
   std::vector<at::Tensor> DrawMasks(int64_t rows) const;
 
   // Logits. `masks` as from DrawMasks with as many rows as `input`, or empty for no dropout.

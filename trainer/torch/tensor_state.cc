@@ -82,8 +82,8 @@ CheckpointManifest Describe(const Snapshot& snapshot) {
   for (const auto& [name, tensor] : snapshot.tensors) {
     const std::string_view bytes = BytesOf(tensor);
     const Digest128 digest = Xxh3Of(bytes);
-    manifest.tensors.push_back({name, TypeName(tensor), tensor.sizes().vec(),
-                                static_cast<int64_t>(bytes.size()), digest});
+    manifest.tensors.push_back(
+        {name, TypeName(tensor), tensor.sizes().vec(), static_cast<int64_t>(bytes.size()), digest});
     if (name.starts_with("model.")) weights.Update(bytes);
     if (name.starts_with("optim.")) optimizer.Update(bytes);
     if (name.starts_with("rng.")) manifest.rng.push_back(digest);
@@ -209,10 +209,10 @@ Snapshot TakeSnapshot(const TrainingState& state, const Position& position,
   for (size_t rank = 0; rank < rng.size(); ++rank) {
     snapshot.tensors.emplace_back("rng." + std::to_string(rank), OwnCopy(rng[rank]));
   }
-  snapshot.tensors.emplace_back(
-      "position", at::tensor({position.step, position.epoch, position.position,
-                              static_cast<int64_t>(position.seed)},
-                             at::TensorOptions().dtype(at::kLong)));
+  snapshot.tensors.emplace_back("position",
+                                at::tensor({position.step, position.epoch, position.position,
+                                            static_cast<int64_t>(position.seed)},
+                                           at::TensorOptions().dtype(at::kLong)));
   return snapshot;
 }
 

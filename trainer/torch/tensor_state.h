@@ -56,9 +56,9 @@ Snapshot TakeSnapshot(const TrainingState& state, const Position& position,
 // Any thread. Every tensor has a storage of its own, so tensor i is the archive's record data/i.
 Result<SerializedCheckpoint> Serialize(const Snapshot& snapshot);
 
-// Puts the state into parameters and optimizer, and this rank's generator state into `rng`. An Error
-// (a tensor is missing, or has another shape or type) leaves them as they were.
-// REQUIRES: InitializeOptimizerState was called.
+// Puts the state into parameters and optimizer, and this rank's generator state into `rng`. An
+// Error (a tensor is missing, or has another shape or type) leaves them as they were. REQUIRES:
+// InitializeOptimizerState was called.
 Result<Position> Restore(const std::string& bytes, const TrainingState& state, int rank,
                          at::Tensor* rng);
 

@@ -160,8 +160,8 @@ TEST_F(Saver, ThePointsOfAnAsynchronousSaveAreInTheWritersLane) {
   const auto saver = Open(CheckpointMode::kAsync);
   saver->Save(7, Sound(7));
   ASSERT_TRUE(saver->Finish(std::nullopt));
-  const auto lane = Unpack(
-      probe::internal::page->observed.lanes[static_cast<size_t>(Lane::kWriter)].load());
+  const auto lane =
+      Unpack(probe::internal::page->observed.lanes[static_cast<size_t>(Lane::kWriter)].load());
   EXPECT_EQ(lane.point, Point::kCheckpointRotate);
   EXPECT_EQ(lane.step, 7u);
 }

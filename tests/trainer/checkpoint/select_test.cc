@@ -26,10 +26,11 @@ class Directory : public testing::Test {
   const std::filesystem::path& path() const { return directory_.path(); }
   Result<std::optional<CheckpointManifest>> Select() {
     refused_.clear();
-    return SelectCheckpoint(fd_.get(), [this](int64_t step, const std::string&, const std::string& why) {
-      EXPECT_FALSE(why.empty());
-      refused_.push_back(step);
-    });
+    return SelectCheckpoint(fd_.get(),
+                            [this](int64_t step, const std::string&, const std::string& why) {
+                              EXPECT_FALSE(why.empty());
+                              refused_.push_back(step);
+                            });
   }
   void Damage(int64_t step) const {
     auto built = BuildCheckpoint(step);

@@ -16,7 +16,8 @@ class EventLogTest : public testing::Test {
   std::vector<Json> Lines() const {
     std::vector<Json> lines;
     const auto text = ReadFile(path());
-    for (const std::string_view line : SplitLines(*text).complete) lines.push_back(*ParseJson(line));
+    for (const std::string_view line : SplitLines(*text).complete)
+      lines.push_back(*ParseJson(line));
     return lines;
   }
   test_support::TempDir directory_;

@@ -122,8 +122,8 @@ void RankGroup::StartRank(int rank) {
   set(env::kCpuCapability, "default");
   set(env::kMklCbwr, "COMPATIBLE");
   if (controls_.contains(rank)) set(env::kControlSocket, controls_[rank]->path());
-  const UniqueFd errors(::open((directory / kRankStderr).c_str(),
-                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const UniqueFd errors(
+      ::open((directory / kRankStderr).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   options.descriptors = {{errors.get(), 2}};
   auto process = Spawn(options);
   ASSERT_TRUE(process) << process.error().message;
@@ -136,8 +136,8 @@ void RankGroup::Start(int attempt, const Arms& arms) {
   met_.clear();
   workers_.clear();
   ASSERT_TRUE(MakeDirectories(directory_.path() / "checkpoint"));
-  ASSERT_TRUE(PublishFile(directory_.path() / "job.json", DumpJson(ToJson(job_)),
-                          Durability::kBuffered));
+  ASSERT_TRUE(
+      PublishFile(directory_.path() / "job.json", DumpJson(ToJson(job_)), Durability::kBuffered));
   for (const auto& [rank, fields] : arms) {
     auto control = ControlDouble::Listen();
     ASSERT_TRUE(control) << control.error().message;
@@ -165,8 +165,8 @@ std::vector<RankRecord> RankGroup::Wait() {
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const auto status = shakedown::Wait(ranks_[rank].pidfd.get());
     EXPECT_TRUE(status) << status.error().message;
-    records.push_back(ReadRecord(rank_dir(static_cast<int>(rank)),
-                                 status.value_or(WaitStatus::Exited(-1))));
+    records.push_back(
+        ReadRecord(rank_dir(static_cast<int>(rank)), status.value_or(WaitStatus::Exited(-1))));
   }
   ranks_.clear();
   return records;

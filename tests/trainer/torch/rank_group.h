@@ -17,8 +17,8 @@
 
 namespace shakedown::test_support {
 
-// 3 ranks, the real digits, dropout, two buckets and accumulation; an epoch has 18 steps. Limits are
-// so wide that a busy machine does not reach them.
+// 3 ranks, the real digits, dropout, two buckets and accumulation; an epoch has 18 steps. Limits
+// are so wide that a busy machine does not reach them.
 JobConfig QuickJob();
 
 // What one rank of one attempt left behind.

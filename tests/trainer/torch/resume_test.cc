@@ -142,7 +142,8 @@ TEST(Checkpoints, AreKeptAsConfiguredAndVerifiedByTheSecondReader) {
   ExpectAllWell(ranks);
   const UniqueFd directory(::open(group.checkpoints().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   std::vector<std::string> names;
-  for (const auto& file : ListCheckpoints(directory.get())->files) names.push_back(file.name);
+  const auto listing = ListCheckpoints(directory.get());
+  for (const auto& file : listing->files) names.push_back(file.name);
   EXPECT_THAT(names, ElementsAre("step-00000018.json", "step-00000018.pt", "step-00000024.json",
                                  "step-00000024.pt"));
   for (const int64_t step : {18, 24}) {

@@ -2,11 +2,13 @@
 #include "trainer/torch/tensor_state.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/rand.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/base/unique_fd.h"
 #include "harness/wire/zip_archive.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/torch/model.h"
