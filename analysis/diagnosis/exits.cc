@@ -120,10 +120,8 @@ class Exits {
   void Look(const AttemptEvidence& attempt) {
     const std::vector<RankEnd> ends = EndsOf(evidence_, attempt);
     std::vector<RankEnd> signalled;
-    std::optional<MonoTime> first_other;  // end of the first rank that no signal ended
     bool cause_seen = LauncherKilled(attempt, ends);
     for (const RankEnd& end : ends) {
-      if (end.exit->signal.empty() && !first_other) first_other = end.exit->t;
       if (end.by() == "launcher") {
         Teardown(attempt, end);
       } else if (!end.exit->signal.empty()) {
@@ -140,8 +138,24 @@ class Exits {
         cause_seen = true;
       }
     }
-    if (!signalled.empty()) Killed(attempt, signalled, first_other);
+    if (!signalled.empty()) {
+      Killed(attempt, signalled, FirstOther(ends, signalled.front().exit->t));
+    }
     ToldToStop(attempt);
+  }
+
+  // End of the first rank that no signal ended. The kernel closes the sockets of a process before
+  // its end is seen (do_exit: exit_files before exit_notify), so a rank that lost a peer may be seen
+  // to end a moment before that peer.
+  static std::optional<MonoTime> FirstOther(const std::vector<RankEnd>& ends, MonoTime killed) {
+    constexpr Nanoseconds kMoment = std::chrono::milliseconds(500);
+    for (const RankEnd& end : ends) {
+      if (!end.exit->signal.empty()) continue;
+      const MonoTime t = end.exit->t;
+      if (end.exit->code == kRankPeerLost && t <= killed && killed - t <= kMoment) continue;
+      return t;
+    }
+    return std::nullopt;
   }
 
   bool LauncherKilled(const AttemptEvidence& attempt, const std::vector<RankEnd>& ends) {

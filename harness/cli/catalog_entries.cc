@@ -121,9 +121,10 @@ std::vector<Entry> Checks() {
     Entry entry{"check", std::string(check->name), "", std::string(check->promise)};
     std::vector<std::string_view> needs;
     for (const Need need : check->evidence) needs.push_back(ToString(need));
-    entry.details = {{"class", std::string(ToString(check->check_class))},
-                     {"needs", Joined(needs)},
-                     {"by time", check->by_time ? "yes: under overload a FAIL is INCONCLUSIVE" : ""}};
+    entry.details = {
+        {"class", std::string(ToString(check->check_class))},
+        {"needs", Joined(needs)},
+        {"by time", check->by_time ? "yes: under overload a FAIL is INCONCLUSIVE" : ""}};
     for (const CheckParameter& parameter : check->parameters) {
       entry.details.emplace_back(
           std::string(parameter.key),
@@ -179,8 +180,7 @@ std::vector<Entry> MechanismEntries() {
 std::vector<Entry> Runbooks() {
   std::vector<Entry> entries;
   std::error_code ignored;  // without the folder there are no runbooks
-  for (const auto& file :
-       std::filesystem::directory_iterator(SHAKEDOWN_RUNBOOK_FOLDER, ignored)) {
+  for (const auto& file : std::filesystem::directory_iterator(SHAKEDOWN_RUNBOOK_FOLDER, ignored)) {
     if (file.path().extension() != ".md") continue;
     const Result<std::string> text = ReadFile(file.path());
     Entry entry{"runbook", file.path().stem(), file.path(), ""};
@@ -203,8 +203,8 @@ std::vector<Entry> Runbooks() {
 
 const std::vector<Listing>& Listings() {
   static const std::vector<Listing> kListings = {
-      {"faults", &Faults},   {"scenarios", &Scenarios},         {"checks", &Checks},
-      {"points", &Points},   {"classes", &Classes},             {"mechanisms", &MechanismEntries},
+      {"faults", &Faults},    {"scenarios", &Scenarios}, {"checks", &Checks},
+      {"points", &Points},    {"classes", &Classes},     {"mechanisms", &MechanismEntries},
       {"runbooks", &Runbooks}};
   return kListings;
 }

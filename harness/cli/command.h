@@ -1,11 +1,12 @@
 // One subcommand of `shakedown`.
 //
 // To add one: a file harness/cli/command_NAME.cc that defines commands::NAME(), and one line in
-// commands.def, from which CMake takes the source and main.cc the command. A part that it needs goes
-// into DEPS in CMakeLists.txt.
+// commands.def, from which CMake takes the source and main.cc the command. A part that it needs
+// goes into DEPS in CMakeLists.txt.
 //
 //   Command commands::greet() {
-//     return {"greet", "say hello", "Example:\n  shakedown greet Ada\n", [](CLI::App& app) -> Action {
+//     return {"greet", "say hello", "Example:\n  shakedown greet Ada\n", [](CLI::App& app) ->
+//     Action {
 //               auto name = std::make_shared<std::string>();
 //               app.add_option("NAME", *name, "who is greeted")->required();
 //               return [name](const Output& output) { return Greet(*name, output); };

@@ -28,8 +28,10 @@ constexpr char kFirstSteps[] =
     "  shakedown run rank_killed         break the reference job, and judge it\n"
     "  shakedown suite smoke             the control and all first faults\n"
     "\n"
-    "Exit statuses of run, suite and check: 0 PASS, 1 FAIL, 2 usage or scenario error (nothing was\n"
-    "started), 3 INVALID, 4 INCONCLUSIVE, 5 ERROR, 6 DIRTY, 77 all SKIPPED, 130 / 143 / 129 ended by\n"
+    "Exit statuses of run, suite and check: 0 PASS, 1 FAIL, 2 usage or scenario error (nothing "
+    "was\n"
+    "started), 3 INVALID, 4 INCONCLUSIVE, 5 ERROR, 6 DIRTY, 77 all SKIPPED, 130 / 143 / 129 ended "
+    "by\n"
     "Ctrl-C, SIGTERM or a closed terminal. Other commands: 0, 2 usage, 5 error; their --help says\n"
     "more.\n"
     "Results go to stdout, progress to stderr. With --json every command prints JSON, errors too.";
@@ -120,7 +122,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   std::vector<std::pair<const CLI::App*, Action>> actions;
   for (const Command& command : all) {
-    CLI::App* const sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    CLI::App* const sub =
+        app.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->footer(std::string(command.details));
     sub->add_flag("--json", output.json, "print the result, or the error, as JSON");
     actions.emplace_back(sub, command.declare(*sub));
@@ -141,6 +144,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace shakedown::cli
 
-int main(int argc, char** argv) {
-  return shakedown::cli::Flush(shakedown::cli::Main(argc, argv));
-}
+int main(int argc, char** argv) { return shakedown::cli::Flush(shakedown::cli::Main(argc, argv)); }

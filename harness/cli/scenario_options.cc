@@ -7,8 +7,7 @@
 namespace shakedown::cli {
 
 void ScenarioOptions::Declare(CLI::App& app) {
-  app.add_option("--job", job, "a job file instead of the scenario's own job")
-      ->type_name("FILE");
+  app.add_option("--job", job, "a job file instead of the scenario's own job")->type_name("FILE");
   app.add_option("--set", sets,
                  "change one value: dotted keys, list indices from 0, VALUE as YAML "
                  "(faults.0.at.rank=2); may be repeated")

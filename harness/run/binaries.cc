@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "harness/wire/environment.h"
+
 namespace shakedown {
 namespace fs = std::filesystem;
 
@@ -12,6 +16,9 @@ Result<Binaries> FindBinaries() {
   const fs::path folder = self.parent_path();
   Binaries out{folder / "shakedown-reaper", folder / "shakedown-launch",
                folder / "shakedown-trainer", folder / "shakedown-data-worker"};
+  if (const char* other = std::getenv(env::kTrainer); other != nullptr && *other != '\0') {
+    out.trainer = other;
+  }
   for (const fs::path& program : {out.reaper, out.launcher, out.trainer, out.data_worker}) {
     if (::access(program.c_str(), X_OK) == 0) continue;
     return Fail("cannot start a job: '" + program.native() +

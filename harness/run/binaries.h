@@ -1,4 +1,5 @@
-// Where the programs of this build lie: beside the running one.
+// Where the programs of this build lie: beside the running one; the trainer where SHAKEDOWN_TRAINER
+// says, when it is set.
 #pragma once
 
 #include <filesystem>

@@ -127,6 +127,7 @@ class Controller {
   std::optional<JournalWriter> journal_;
   std::optional<ReaperClient> reaper_;
   CheckpointAccess checkpoint_;
+  UniqueFd run_directory_;
   std::string socket_dir_;
   std::vector<uint64_t> own_undo_;  // journal records of what we made ourselves
   std::unique_ptr<CheckpointWatch> checkpoint_watch_;
@@ -168,7 +169,26 @@ void Controller::End(RunOutcome::How how, std::string reason) {
   loop_.Stop();
 }
 
+// Samples and values per sample, from the header of the data set's image file (IDX: magic, then
+// big-endian sizes of each dimension). {0, 0} when it cannot be read: the job will say why.
+std::pair<int64_t, int64_t> DataShape(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.path().native().ends_with("images-idx3-ubyte")) continue;
+    const Result<std::string> bytes = ReadFile(entry.path());
+    if (!bytes || bytes->size() < 16) return {0, 0};
+    const auto number = [&](size_t at) {
+      int64_t value = 0;
+      for (size_t i = at; i < at + 4; ++i) value = value << 8 | static_cast<uint8_t>((*bytes)[i]);
+      return value;
+    };
+    return {number(4), number(8) * number(12)};
+  }
+  return {0, 0};
+}
+
 Json Controller::ObservedHeader() const {
+  const auto [samples, values] = DataShape(job_.data_dir);
   Json timeouts = {{"collective_ms", ToMs(job_.collective_timeout)}};
   timeouts["watchdog_ms"] = job_.watchdog ? Json(ToMs(*job_.watchdog)) : Json(nullptr);
   timeouts["worker_deadline_ms"] = ToMs(job_.worker_deadline);
@@ -180,6 +200,8 @@ Json Controller::ObservedHeader() const {
           {"boot_id", BootId()},
           {"command", "shakedown-launch --config job.json"},
           {"job", ToJson(job_)},
+          {"samples", samples},
+          {"input", values},
           {"timeouts", std::move(timeouts)},
           {"numerics", NumericsRecord()},
           {"machine", MachineRecord()},
@@ -212,6 +234,8 @@ Status Controller::Prepare() {
               {"numerics", NumericsRecord()}};
   for (const auto& [key, value] : request_.notes.items()) run[key] = value;
   SHAKEDOWN_TRY(PublishFile(run_.run_json(), DumpPretty(run) + "\n"));
+  run_directory_.Reset(::open(run_.root().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!run_directory_) return FailErrno("open", run_.root().native());
   Result<Recorder> recorder = Recorder::Open(run_);
   if (!recorder) return tl::unexpected<Error>(recorder.error());
   recorder_ = std::move(*recorder);
@@ -273,7 +297,7 @@ Status Controller::Listen() {
   stacks_ = std::make_unique<StackCollector>(
       loop_, [this](int attempt, int rank, const std::string& text) { OnStacks(attempt, rank, text); });
   Result<std::unique_ptr<Injections>> injections = Injections::Make(
-      {request_.plan, loop_, *recorder_, processes_, *journal_, checkpoint_,
+      {request_.plan, loop_, *recorder_, processes_, *journal_, checkpoint_, run_directory_.get(),
        [this](TrackedProcess& p, uint32_t arm, bool act) { control_->Release(p, arm, act); },
        [this](int64_t step) { return checkpoint_watch_->Published(step); }},
       request_.machine);
@@ -528,6 +552,7 @@ void Controller::EndAttempt() {
     pages_->Final(*p);
     SavePage(*p);
   }
+  stacks_->Wait();  // before the seal
   logs_->Drain();
   recorder_->Observe(events::kAttemptEnded, {{"attempt", attempt_}});
   if (Status sealed = seal_.Attempt(attempt_); !sealed) LogWarning(sealed.error().message);
@@ -627,7 +652,6 @@ void Controller::Finish() {
   if (reaper_) (void)reaper_->EndAll();  // Shutdown says what remains
   if (control_) {
     Pump(kExitWordTime, [this] { return AllExitsKnown(); });
-    if (stacks_) stacks_->Wait();
     OnLauncherOutput(launcher_out_, launcher_out_log_.get());
     OnLauncherOutput(launcher_err_, launcher_err_log_.get());
     KeepFinalCheckpoint();

@@ -115,6 +115,7 @@ class Injections::RunReach : public Reach {
   int CheckpointDirectory() const override { return c_.checkpoint.directory.get(); }
   std::string CheckpointPath() const override { return c_.checkpoint.path; }
   std::optional<ProcessIdentity> CheckpointHolder() const override { return c_.checkpoint.holder; }
+  int RunDirectory() const override { return c_.run_directory; }
   bool CheckpointFilesystemIsPrivate() const override { return c_.checkpoint.holder.has_value(); }
 
  private:
@@ -519,13 +520,14 @@ void Injections::Undo(Life& life) {
     }
   }
   if (!reason.empty()) dirty_ = true;
+  const double after_ms = life.SinceMs();
   const Witness undone =
       life.target != nullptr ? life.injector->Undone(*life.reach) : Witness{true, "", {}, {}, ""};
   c_.recorder.Secret(secret_events::kFaultUndone, {{"injection", life.injection.id},
                                                    {"ok", reason.empty()},
                                                    {"reason", reason},
-                                                   {"after_ms", life.SinceMs()}});
-  Witnessed(life, "undone", undone, 1, undone.holds ? 1 : 0, life.SinceMs(), life.SinceMs());
+                                                   {"after_ms", after_ms}});
+  Witnessed(life, "undone", undone, 1, undone.holds ? 1 : 0, after_ms, after_ms);
   Report(life);
 }
 

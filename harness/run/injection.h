@@ -41,6 +41,7 @@ class Injections {
     ProcessTable& processes;
     JournalWriter& journal;
     const CheckpointAccess& checkpoint;
+    int run_directory;  // descriptor; stays the caller's
     std::function<void(TrackedProcess&, uint32_t arm_index, bool act)> release;
     std::function<bool(int64_t step)> published;  // whether this checkpoint has been published
   };

@@ -58,6 +58,7 @@ Result<std::unique_ptr<LogFollower>> LogFollower::Start(const RunDir& run, Event
   follower->inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!follower->inotify_) return FailErrno("start", "inotify");
   follower->Watch(run.root());
+  follower->Deliver();
   loop.WatchReadable(follower->inotify_.get(), [f = follower.get()] { f->OnInotify(); });
   return follower;
 }
@@ -113,7 +114,7 @@ void LogFollower::OnInotify() {
   alignas(inotify_event) char buffer[16384];
   while (true) {
     const ssize_t n = ::read(inotify_.get(), buffer, sizeof buffer);
-    if (n <= 0) return;
+    if (n <= 0) return Deliver();
     for (ssize_t at = 0; at < n;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
       at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
@@ -137,6 +138,7 @@ void LogFollower::OnInotify() {
 void LogFollower::Drain() {
   for (const auto& [watch, directory] : std::map(watches_)) Scan(directory);
   for (auto& [path, file] : files_) Read(file);
+  Deliver();
 }
 
 void LogFollower::Read(File& file) {
@@ -155,11 +157,22 @@ void LogFollower::Read(File& file) {
     file.tail.append(buffer, static_cast<size_t>(n));
     size_t start = 0;
     for (size_t end; (end = file.tail.find('\n', start)) != std::string::npos; start = end + 1) {
-      OnLine(file, std::string_view(file.tail).substr(start, end - start));
+      pending_.emplace_back(&file, file.tail.substr(start, end - start));
     }
     file.tail.erase(0, start);
     if (file.tail.size() > kMaxLineBytes) file.tail.clear();
   }
+}
+
+void LogFollower::Deliver() {
+  if (delivering_) return;
+  delivering_ = true;
+  while (!pending_.empty()) {
+    const auto [file, line] = std::move(pending_.front());
+    pending_.pop_front();
+    OnLine(*file, line);
+  }
+  delivering_ = false;
 }
 
 void LogFollower::OnLine(File& file, std::string_view line) {

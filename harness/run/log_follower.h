@@ -2,6 +2,7 @@
 // on the controller's clock. Files are found by inotify; none is ever waited for.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -49,6 +50,7 @@ class LogFollower {
   void Scan(const std::filesystem::path& directory);
   void OnInotify();
   void Read(File& file);
+  void Deliver();
   void OnLine(File& file, std::string_view line);
 
   RunDir run_;
@@ -58,6 +60,9 @@ class LogFollower {
   UniqueFd inotify_;
   std::map<int, std::filesystem::path> watches_;
   std::map<std::string, File> files_;  // by path
+  // Read and not delivered yet: a handler may itself call Drain, and lines must stay in order.
+  std::deque<std::pair<File*, std::string>> pending_;
+  bool delivering_ = false;
 };
 
 }  // namespace shakedown

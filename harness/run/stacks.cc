@@ -28,13 +28,27 @@ std::string TakeStack(const ProcessIdentity& process) {
 void StackCollector::Collect(const ProcessIdentity& process, int attempt, int rank) {
   threads_.emplace_back([this, process, attempt, rank] {
     std::string text = TakeStack(process);
-    loop_.Post([this, attempt, rank, text = std::move(text)] { collected_(attempt, rank, text); });
+    {
+      const std::lock_guard lock(mutex_);
+      taken_.push_back({attempt, rank, std::move(text)});
+    }
+    loop_.Post([this] { HandOver(); });
   });
+}
+
+void StackCollector::HandOver() {
+  std::vector<Taken> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    taken.swap(taken_);
+  }
+  for (const Taken& stack : taken) collected_(stack.attempt, stack.rank, stack.text);
 }
 
 void StackCollector::Wait() {
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  HandOver();
 }
 
 }  // namespace shakedown

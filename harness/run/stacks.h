@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,13 +23,23 @@ class StackCollector {
   ~StackCollector() { Wait(); }
 
   void Collect(const ProcessIdentity& process, int attempt, int rank);
-  // Waits for the threads, each of which is bounded by the tool's deadline.
+  // Waits for what is under way, each bounded by the tool's deadline, and hands it over before it
+  // returns. A target that has ended is not waited for longer than the tool needs to see that.
   void Wait();
 
  private:
+  struct Taken {
+    int attempt;
+    int rank;
+    std::string text;
+  };
+  void HandOver();
+
   EventLoop& loop_;
   Handler collected_;
   std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::vector<Taken> taken_;  // guarded by mutex_
 };
 
 }  // namespace shakedown

@@ -32,7 +32,9 @@ class Kill : public Injector {
     return Json{{"process", ToJson(reach.target().identity)}, {"signal", SignalName(signal_)}};
   }
 
-  bool EffectBeforeRelease() const override { return true; }
+  // A signal that ends the process has done so before the process can see its release; one that it
+  // survives must not keep it in the hold.
+  bool EffectBeforeRelease() const override { return false; }
 
   Witness Effect(Reach& reach) override {
     const std::optional<WaitStatus> exit = reach.Exit(reach.target());
@@ -101,16 +103,31 @@ class Kill : public Injector {
   std::optional<Others> others_;  // set when the victim's end was seen
 };
 
-constexpr Point kKillPoints[] = {
-    Point::kCollectiveEnter,  Point::kInitStore,         Point::kInitGroup,
-    Point::kResumeList,       Point::kResumeLoad,        Point::kDataNext,
-    Point::kStepBegin,        Point::kForwardBegin,      Point::kBackwardBegin,
-    Point::kCollectiveEnqueued, Point::kOptimizerBegin,  Point::kStepEnd,
-    Point::kEvalBegin,        Point::kEvalEnd,           Point::kCheckpointBegin,
-    Point::kCheckpointSerialize, Point::kCheckpointWrite, Point::kCheckpointFsync,
-    Point::kCheckpointRename, Point::kCheckpointPublish, Point::kCheckpointRotate,
-    Point::kTermReceived,     Point::kTeardownBegin,     Point::kTeardownGroup,
-    Point::kExit};
+constexpr Point kKillPoints[] = {Point::kCollectiveEnter,
+                                 Point::kInitStore,
+                                 Point::kInitGroup,
+                                 Point::kResumeList,
+                                 Point::kResumeLoad,
+                                 Point::kDataNext,
+                                 Point::kStepBegin,
+                                 Point::kForwardBegin,
+                                 Point::kBackwardBegin,
+                                 Point::kCollectiveEnqueued,
+                                 Point::kOptimizerBegin,
+                                 Point::kStepEnd,
+                                 Point::kEvalBegin,
+                                 Point::kEvalEnd,
+                                 Point::kCheckpointBegin,
+                                 Point::kCheckpointSerialize,
+                                 Point::kCheckpointWrite,
+                                 Point::kCheckpointFsync,
+                                 Point::kCheckpointRename,
+                                 Point::kCheckpointPublish,
+                                 Point::kCheckpointRotate,
+                                 Point::kTermReceived,
+                                 Point::kTeardownBegin,
+                                 Point::kTeardownGroup,
+                                 Point::kExit};
 constexpr std::string_view kSignals[] = {"KILL", "TERM", "INT", "HUP", "QUIT",
                                          "SEGV", "ABRT", "BUS", "FPE", "ILL"};
 constexpr ParamSpec kKillParams[] = {
@@ -118,8 +135,9 @@ constexpr ParamSpec kKillParams[] = {
      .type = ParamType::kChoice,
      .default_text = "KILL",
      .choices = kSignals,
-     .sentence = "The signal that ends the rank; one that the rank handles and survives makes the run "
-                 "INVALID."}};
+     .sentence =
+         "The signal that ends the rank; one that the rank handles and survives makes the run "
+         "INVALID."}};
 constexpr std::string_view kClasses[] = {"C02"};
 
 Availability Available(const Machine&) {
@@ -140,16 +158,18 @@ const Fault rank_kill = {
     .target = TargetKind::kRank,
     .points = kKillPoints,
     .level = Level::kReal,
-    .level_why = "The kernel ends the process by this signal, as its out-of-memory killer, an operator "
-                 "or a crash would.",
+    .level_why =
+        "The kernel ends the process by this signal, as its out-of-memory killer, an operator "
+        "or a crash would.",
     .needs = "nothing",
     .classes = kClasses,
     .radius = "the one rank",
     .ends = Ends::kWithProcess,
     .excludes = {},
     .mechanism = "killed",
-    .operator_sees = "One rank ends by the signal; its peers report a lost connection a moment later, "
-                     "and the launcher restarts or stops the job.",
+    .operator_sees =
+        "One rank ends by the signal; its peers report a lost connection a moment later, "
+        "and the launcher restarts or stops the job.",
     .runbook = "rank_killed.md",
     .available = Available,
     .make = Make,

@@ -83,6 +83,18 @@ TEST(Exits, SignalAfterAPeerFailedIsThin) {
   EXPECT_LE(f.hypotheses[0].confidence, 0.5);
 }
 
+// The kernel closes a dying process's sockets before its end is seen.
+TEST(Exits, APeerThatIsSeenToEndJustBeforeTheKilledRankIsItsVictim) {
+  const Findings f =
+      Detect(Broken().Exit(0, 0, 1000, "65", "itself").Exit(0, 2, 1004, "SIGKILL", "itself"));
+  ASSERT_THAT(f.hypotheses, SizeIs(1));
+  EXPECT_EQ(f.hypotheses[0].culprits[0].rank, 2);
+  EXPECT_GE(f.hypotheses[0].confidence, 0.9);
+  const Findings late =
+      Detect(Broken().Exit(0, 0, 1000, "65", "itself").Exit(0, 2, 3000, "SIGKILL", "itself"));
+  EXPECT_LE(late.hypotheses.at(0).confidence, 0.5) << "two seconds later it is somebody's clean-up";
+}
+
 TEST(Exits, VictimsCodesAreNoCause) {
   const Findings f =
       Detect(Broken().Exit(0, 0, 1000, "65", "itself").Exit(0, 1, 1001, "66", "itself"));

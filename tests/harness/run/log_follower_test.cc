@@ -25,7 +25,8 @@ class LogFollowerTest : public ::testing::Test {
     recorder_ = std::move(*recorder);
     auto follower =
         LogFollower::Start(run_, loop_, recorder_, [this](const LogFollower::Line& line) {
-          lines_.push_back(line.source + ":" + std::to_string(line.rank.value_or(-1)) + ":" +
+          if (drain_inside_) follower_->Drain();
+      lines_.push_back(line.source + ":" + std::to_string(line.rank.value_or(-1)) + ":" +
                            std::string(line.text));
           if (lines_.size() >= wanted_) loop_.Stop();
         });
@@ -53,6 +54,7 @@ class LogFollowerTest : public ::testing::Test {
   std::unique_ptr<LogFollower> follower_;
   std::vector<std::string> lines_;
   size_t wanted_ = 0;
+  bool drain_inside_ = false;
 };
 
 TEST_F(LogFollowerTest, FindsFilesOfAttemptsThatAreMadeLater) {
@@ -91,6 +93,22 @@ TEST_F(LogFollowerTest, DrainReadsWhatHasNoNotificationYet) {
   Append(run_.rank(0, 0) / kRankLog, "late\n");
   follower_->Drain();
   EXPECT_EQ(lines_, (std::vector<std::string>{"log:0:late"}));
+}
+
+TEST_F(LogFollowerTest, AHandlerThatDrainsGetsEachLineOnceAndInOrder) {
+  drain_inside_ = true;
+  Append(run_.rank(0, 0) / kRankLog, "one\ntwo\nthree\n");
+  Append(run_.rank(0, 1) / kRankLog, "four\n");
+  follower_->Drain();
+  EXPECT_EQ(lines_, (std::vector<std::string>{"log:0:one", "log:0:two", "log:0:three",
+                                              "log:1:four"}));
+  int number = 0;
+  for (const Event& event : Recorded()) {
+    if (event.fields.at("rank") == 0) {
+      EXPECT_EQ(event.fields.at("line"), ++number);
+    }
+  }
+  EXPECT_EQ(number, 3);
 }
 
 TEST_F(LogFollowerTest, AFifoOrALinkInThePlaceOfALogIsNotFollowed) {

@@ -1,0 +1,41 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "harness/cli/command.h"
+#include "harness/run/clean.h"
+#include "harness/suite/runner.h"
+
+namespace shakedown::cli {
+namespace {
+
+int CleanUp(const std::string& path, const Output& output) {
+  Result<CleanReport> report = Clean(path.empty() ? DefaultRunsFolder() : std::filesystem::path(path));
+  if (!report) return ReportError(output, report.error(), kExitUsage);
+  if (output.json) {
+    PrintJson(ToJson(*report));
+  } else {
+    std::fputs(Describe(*report).c_str(), stdout);
+  }
+  return report->clean() ? kExitPass : kExitDirty;
+}
+
+}  // namespace
+
+Command commands::clean() {
+  return {"clean", "undo what earlier runs left behind",
+          "PATH is a run directory, or a folder with run directories. Only runs whose controller is\n"
+          "gone are touched, and only what their undo journal names.\n\n"
+          "Examples:\n"
+          "  shakedown clean\n"
+          "  shakedown clean /scratch/runs --json\n\n"
+          "Exit status: 0 nothing is left, 2 no such folder, 6 something remains (it says what to do).\n",
+          [](CLI::App& app) -> Action {
+            auto path = std::make_shared<std::string>();
+            app.add_option("PATH", *path,
+                           "a run directory or a folder of them (default: $SHAKEDOWN_RUNS, else ./runs)");
+            return [path](const Output& output) { return CleanUp(*path, output); };
+          }};
+}
+
+}  // namespace shakedown::cli
