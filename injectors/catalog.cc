@@ -18,9 +18,8 @@ constexpr const Fault* kFaults[] = {
 std::span<const Fault* const> FaultCatalog() { return kFaults; }
 
 const Fault* FindFault(std::string_view full_name) {
-  const auto* const it = std::find_if(std::begin(kFaults), std::end(kFaults), [&](const Fault* f) {
-    return f->full_name() == full_name;
-  });
+  const auto* const it = std::find_if(std::begin(kFaults), std::end(kFaults),
+                                      [&](const Fault* f) { return f->full_name() == full_name; });
   return it == std::end(kFaults) ? nullptr : *it;
 }
 

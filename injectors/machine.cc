@@ -39,15 +39,17 @@ constexpr int kStageLost = 6;
 bool WriteText(const char* path, const char* text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  const bool written = ::write(fd, text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
+  const bool written =
+      ::write(fd, text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
   const int error = errno;
   ::close(fd);
   errno = error;
   return written;
 }
 
-// In the child of a process that may have threads: system calls only. The maps were formatted before
-// the fork. The tmpfs goes over "/", a directory that surely exists, where only this child sees it.
+// In the child of a process that may have threads: system calls only. The maps were formatted
+// before the fork. The tmpfs goes over "/", a directory that surely exists, where only this child
+// sees it.
 Outcome TryInChild(Way way, const char* uid_map, const char* gid_map) {
   const int flags = CLONE_NEWNS | (way == Way::kUserNamespace ? CLONE_NEWUSER : 0);
   if (::unshare(flags) != 0) return {1, errno};

@@ -34,6 +34,7 @@ struct Progress {
   uint32_t step = 0;
   uint32_t count = 0;
 };
+inline constexpr uint64_t kCountMask = 0xFFFFFF;
 constexpr uint64_t Pack(const Progress& p) {
   return (uint64_t{p.attempt} << 56) | (static_cast<uint64_t>(p.point) << 48) |
          (uint64_t{p.step & 0xFFFFFF} << 24) | (p.count & 0xFFFFFF);

@@ -22,16 +22,18 @@ const Fault collective_never_return = {
     .target = TargetKind::kRank,
     .points = kNeverReturnPoints,
     .level = Level::kRealEffect,
-    .level_why = "The rank really contributes and then really hangs inside the call, as in a library "
-                 "that lost a completion; no completion was lost.",
+    .level_why =
+        "The rank really contributes and then really hangs inside the call, as in a library "
+        "that lost a completion; no completion was lost.",
     .needs = "nothing",
     .classes = kClasses,
     .radius = "the one rank; its peers wait for it in the next collective",
     .ends = Ends::kWithProcess,
     .excludes = {},
     .mechanism = "not_joined",
-    .operator_sees = "All ranks are alive; the peers completed the collective in which one rank still "
-                     "is, and wait in a later one.",
+    .operator_sees =
+        "All ranks are alive; the peers completed the collective in which one rank still "
+        "is, and wait in a later one.",
     .runbook = "collective_never_returns.md",
     .available = Available,
     .make = MakeStall,

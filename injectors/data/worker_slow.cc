@@ -46,7 +46,8 @@ class WorkerSlow : public Injector {
     watch_.Look(page, now);
     if (!Ended(reach, target) && watch_.stood() >= slack_) stood_ = true;
     Witness witness;
-    witness.what = "batches by which " + Describe(target) + " advanced, and time since the injection";
+    witness.what =
+        "batches by which " + Describe(target) + " advanced, and time since the injection";
     witness.expected = "at most one batch per " + std::to_string(ToMs(delay_)) + " ms";
     if (!watch_.found()) return witness;
     const Nanoseconds elapsed = now - *watch_.since();
@@ -165,8 +166,9 @@ const Fault data_worker_slow = {
     .ends = Ends::kWithProcess,
     .excludes = {},
     .mechanism = "slow_data",
-    .operator_sees = "Steps take as long as the worker's batches; one rank waits for data while its "
-                     "peers wait for it in a collective.",
+    .operator_sees =
+        "Steps take as long as the worker's batches; one rank waits for data while its "
+        "peers wait for it in a collective.",
     .runbook = "slow_data_worker.md",
     .available = Available,
     .make = Make,

@@ -1,7 +1,7 @@
 // disk.full: the checkpoint filesystem has no space left when a checkpoint is about to be written.
 //
-// Two means. "private tmpfs": the checkpoint directory lies on a small filesystem of this run, which
-// a ballast file fills up. "probe": the write that follows is answered with ENOSPC.
+// Two means. "private tmpfs": the checkpoint directory lies on a small filesystem of this run,
+// which a ballast file fills up. "probe": the write that follows is answered with ENOSPC.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -219,8 +219,8 @@ class RefusedWrite : public DiskFull {
   Witness Undone(Reach& reach) override {
     watch_.Look(*reach.Page(reach.target()), MonoNow());
     Witness witness;
-    witness.what = "whether the writer of " + shakedown::Describe(reach.target()) +
-                   " has left the point";
+    witness.what =
+        "whether the writer of " + shakedown::Describe(reach.target()) + " has left the point";
     witness.holds = watch_.moved() || Ended(reach, reach.target());
     witness.observed = witness.holds;
     witness.expected = true;
@@ -239,18 +239,19 @@ constexpr ParamSpec kFullParams[] = {
      .default_text = "16MiB",
      .minimum = "1MiB",
      .maximum = "1GiB",
-     .sentence = "Size of the private filesystem; it must hold the checkpoints that the job keeps."}};
+     .sentence =
+         "Size of the private filesystem; it must hold the checkpoints that the job keeps."}};
 constexpr std::string_view kClasses[] = {"C11", "C14"};
 
 Availability Available(const Machine& machine) {
   if (machine.mount_namespace) {
     return {.available = true, .level = Level::kReal, .means = std::string(kPrivateTmpfs)};
   }
-  return {.available = true,
-          .level = Level::kRealEffect,
-          .means = std::string(kProbe),
-          .better = "a private filesystem needs a mount namespace: " +
-                    machine.why_no_mount_namespace};
+  return {
+      .available = true,
+      .level = Level::kRealEffect,
+      .means = std::string(kProbe),
+      .better = "a private filesystem needs a mount namespace: " + machine.why_no_mount_namespace};
 }
 
 std::unique_ptr<Injector> Make(const Injection& injection, const Availability& means) {
@@ -269,15 +270,17 @@ const Fault disk_full = {
     .points = kFullPoints,
     .level = Level::kReal,
     .level_why = "The kernel has no block left and answers every writer with ENOSPC.",
-    .needs = "a mount namespace, as root or through a user namespace; otherwise the probe answers the "
-             "one write with ENOSPC (real effect)",
+    .needs =
+        "a mount namespace, as root or through a user namespace; otherwise the probe answers the "
+        "one write with ENOSPC (real effect)",
     .classes = kClasses,
     .radius = "a small filesystem that only this run has",
     .ends = Ends::kByRecipe,
     .excludes = {},
     .mechanism = "storage_full",
-    .operator_sees = "A save fails with 'No space left on device'; training goes on, and saves succeed "
-                     "again when there is space.",
+    .operator_sees =
+        "A save fails with 'No space left on device'; training goes on, and saves succeed "
+        "again when there is space.",
     .runbook = "storage_full.md",
     .available = Available,
     .make = Make,

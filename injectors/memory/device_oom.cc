@@ -77,8 +77,8 @@ class DeviceOom : public Injector {
     witness.observed = {{"last_step", last_step}, {"exit", nullptr}};
     if (exit) witness.observed["exit"] = exit->ToString();
     witness.expected = "step " + std::to_string(injection_.step) + " ended, or a failing exit";
-    witness.holds = refused_ && (last_step >= static_cast<uint64_t>(injection_.step) ||
-                                 (exit && !exit->ok()));
+    witness.holds =
+        refused_ && (last_step >= static_cast<uint64_t>(injection_.step) || (exit && !exit->ok()));
     return witness;
   }
 
@@ -153,16 +153,18 @@ const Fault memory_device_oom = {
     .target = TargetKind::kRank,
     .points = kOomPoints,
     .level = Level::kSimulated,
-    .level_why = "The framework's own out-of-memory error is thrown on the training thread, but no "
-                 "device ran out of memory.",
+    .level_why =
+        "The framework's own out-of-memory error is thrown on the training thread, but no "
+        "device ran out of memory.",
     .needs = "nothing",
     .classes = kClasses,
     .radius = "the one rank, one allocation",
     .ends = Ends::kWithProcess,
     .excludes = {},
     .mechanism = "out_of_memory_device",
-    .operator_sees = "One rank logs an out-of-memory error with sizes; it retries in smaller parts, or "
-                     "exits and is restarted.",
+    .operator_sees =
+        "One rank logs an out-of-memory error with sizes; it retries in smaller parts, or "
+        "exits and is restarted.",
     .runbook = "device_out_of_memory.md",
     .available = Available,
     .make = Make,

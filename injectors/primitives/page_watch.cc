@@ -26,9 +26,7 @@ std::string Describe(const ProcessRef& process) {
 
 Json DescribeWord(uint64_t word) {
   const Progress progress = Unpack(word);
-  return {{"point", PointName(progress.point)},
-          {"step", progress.step},
-          {"count", progress.count}};
+  return {{"point", PointName(progress.point)}, {"step", progress.step}, {"count", progress.count}};
 }
 
 uint64_t MainWord(const PageObserved& page) {

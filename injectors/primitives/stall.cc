@@ -78,8 +78,8 @@ class Stall : public Injector {
   Witness Bystander(Reach& reach) override {
     const uint64_t victim = reach.Page(reach.target())->collectives_enqueued.load();
     Witness witness;
-    witness.what = "collectives handed over by each peer, against those of " +
-                   Describe(reach.target());
+    witness.what =
+        "collectives handed over by each peer, against those of " + Describe(reach.target());
     witness.observed = {{Describe(reach.target()), victim}};
     witness.expected = "each peer more than " + std::to_string(victim);
     witness.unit = "collectives";

@@ -87,8 +87,8 @@ bool Connect(int socket, const sockaddr_un& address, int64_t deadline_ns) {
       errno = ETIMEDOUT;
       return false;
     }
-    // SO_SNDTIMEO also bounds connect() while the listener's queue is full (unix(7), socket(7)), and
-    // later each send.
+    // SO_SNDTIMEO also bounds connect() while the listener's queue is full (unix(7), socket(7)),
+    // and later each send.
     const timeval limit{left_us / 1'000'000, left_us % 1'000'000};
     ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
@@ -129,9 +129,9 @@ int ReceiveWelcome(int socket) {
   } while (received < 0 && errno == EINTR);
   if (received < 0) return -1;
   int page_fd = -1;
-  if (const cmsghdr* c = CMSG_FIRSTHDR(&message);
-      c != nullptr && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-      c->cmsg_len == CMSG_LEN(sizeof(int))) {
+  if (const cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr && c->cmsg_level == SOL_SOCKET &&
+                                                  c->cmsg_type == SCM_RIGHTS &&
+                                                  c->cmsg_len == CMSG_LEN(sizeof(int))) {
     std::memcpy(&page_fd, CMSG_DATA(c), sizeof page_fd);
   }
   const bool is_welcome = received == sizeof welcome && (message.msg_flags & MSG_TRUNC) == 0 &&
@@ -154,8 +154,7 @@ ProgressPage* MapPage(int page_fd) {
     errno = EPROTO;
     return nullptr;
   }
-  void* memory =
-      ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+  void* memory = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
   if (memory == MAP_FAILED) return nullptr;
   auto* mapped = static_cast<ProgressPage*>(memory);
   // A page that says nothing yet is the process's to fill; one of another version is not ours.

@@ -30,8 +30,8 @@ namespace shakedown::probe {
 namespace internal {
 namespace {
 
-// Of the thread that passed the point: "the third allocation of the forward" means its own, not that
-// of a loader or writer thread which happens to allocate meanwhile.
+// Of the thread that passed the point: "the third allocation of the forward" means its own, not
+// that of a loader or writer thread which happens to allocate meanwhile.
 struct MemoryFault {
   ArmAction action = ArmAction::kNone;
   int64_t argument = 0;  // allocations left until the refused one, or the budget in bytes

@@ -38,8 +38,10 @@ bool RefuseSlow(uint64_t bytes, uint64_t in_use);
 inline Verdict Pass(Point point, uint32_t step) {
   ProgressPage& page = *internal::page;
   std::atomic<uint64_t>& word = page.observed.lanes[static_cast<size_t>(internal::lane)];
-  const Progress before = Unpack(word.load(std::memory_order_relaxed));
-  word.store(Pack({internal::attempt, point, step, before.count + 1}), std::memory_order_relaxed);
+  // In this order only the count waits for the word that the last pass stored.
+  const uint64_t place = Pack({internal::attempt, point, step, 0});
+  const uint64_t count = (word.load(std::memory_order_relaxed) + 1) & kCountMask;
+  word.store(place | count, std::memory_order_relaxed);
   if (page.control.armed.load(std::memory_order_relaxed) >> static_cast<unsigned>(point) & 1)
       [[unlikely]] {
     return internal::Matched(point, step);

@@ -41,8 +41,7 @@ void ClearBitUnlessArmed(PageControl* control, Point point) {
 // Whether this pass is the one that the arm waits for. The number that fetch_add gives is this
 // thread's alone, and the exchange fails when the controller has withdrawn the arm.
 bool Take(Arm* arm, uint32_t step, uint32_t* occurrence) {
-  const bool step_fits =
-      (arm->flags & kArmRepeat) != 0 ? step >= arm->step : step == arm->step;
+  const bool step_fits = (arm->flags & kArmRepeat) != 0 ? step >= arm->step : step == arm->step;
   if (!step_fits) return false;
   *occurrence = arm->seen.fetch_add(1) + 1;
   if (*occurrence != arm->occurrence) return false;

@@ -85,6 +85,9 @@ Status VictimReach::StartOne(const VictimOptions& options, const Injection& inje
   if (!met) return tl::unexpected(met.error());
   SHAKEDOWN_ASSERT((*met)->identity() == victims_.back().process.identity);
   victims_.back().page = (*met)->page();
+  if (!injection.worker) {
+    if (const auto joined = (*met)->AwaitJoined(); !joined) return tl::unexpected(joined.error());
+  }
   met_.push_back(*std::move(met));
   return {};
 }
@@ -95,6 +98,14 @@ VictimReach::~VictimReach() {
     (void)SignalPidfd(victim.process.pidfd.get(), SIGKILL);
     (void)Wait(victim.process.pidfd.get());
   }
+}
+
+bool VictimReach::BystandersWereHit() const {
+  for (size_t i = 0; i < met_.size(); ++i) {
+    const auto state = static_cast<ArmState>(met_[i]->page()->control.arms[0].state.load());
+    if (i != target_ && state == ArmState::kArmed) return false;
+  }
+  return true;
 }
 
 std::filesystem::path VictimReach::CheckpointOf(int rank) const {

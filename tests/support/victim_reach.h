@@ -28,11 +28,10 @@ struct VictimOptions {
 class VictimReach : public Reach {
  public:
   // Starts the victims, with the injection's arm in the page of rank `injection.rank`, and returns
-  // when all have said hello. Victims get: a file for their collectives, the number of ranks, a
-  // directory for checkpoints.
+  // when all have said hello and, unless they are workers, joined. Victims get: a file for their
+  // collectives, the number of ranks, a directory for checkpoints.
   static Result<std::unique_ptr<VictimReach>> Start(const VictimOptions& options,
-                                                    const Injection& injection,
-                                                    const ArmSpec& arm);
+                                                    const Injection& injection, const ArmSpec& arm);
   ~VictimReach() override;  // ends and reaps them all
 
   Result<HeldMessage> AwaitHeld() { return met_[target_]->AwaitHeld(); }
@@ -41,6 +40,8 @@ class VictimReach : public Reach {
   ArmState TargetArm() const {
     return static_cast<ArmState>(met_[target_]->page()->control.arms[0].state.load());
   }
+  // Whether the arms of all bystanders have matched.
+  bool BystandersWereHit() const;
   std::filesystem::path CheckpointOf(int rank) const;
 
   ProcessRef target() const override { return Ref(target_); }

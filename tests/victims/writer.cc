@@ -1,5 +1,5 @@
 // A rank that saves after each step: file first, manifest last, the two newest kept.
-//   writer IGNORED IGNORED DIRECTORY
+//   writer IGNORED RANKS DIRECTORY
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
   shakedown::victims::DieWithParent();
   if (argc < 4) return 64;
   const std::string directory = argv[3];
+  probe::Joined(shakedown::victims::RankFromEnvironment(), std::atoi(argv[2]));
   for (uint32_t step = 1;; ++step) {
     probe::Pass(Point::kStepBegin, step);
     shakedown::victims::Compute();

@@ -1,4 +1,5 @@
-// The probe inside a process of its own (tests/victims/scripted), with a stand-in for the controller.
+// The probe inside a process of its own (tests/victims/scripted), with a stand-in for the
+// controller.
 #include "injectors/probe/probe.h"
 
 #include <fcntl.h>
@@ -115,7 +116,8 @@ TEST_F(ProbeHello, WithoutAControllerPointsArePassedAllTheSame) {
 }
 
 TEST_F(ProbeHello, ASocketThatIsNotThereIsNamedAndTheProcessGoesOn) {
-  auto process = ScriptedProcess::Start({std::string(env::kControlSocket) + "=/nonexistent/control"});
+  auto process =
+      ScriptedProcess::Start({std::string(env::kControlSocket) + "=/nonexistent/control"});
   ASSERT_TRUE(process) << process.error().message;
   EXPECT_EQ((*process)->Ask("pass collective.enter 1"), "0 0");
   ASSERT_TRUE((*process)->Signal(SIGKILL));
@@ -186,8 +188,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadWelcome{"a page that could shrink", kGood, sizeof kGood, F_SEAL_GROW, kPageBytes},
         BadWelcome{"a page that is too small", kGood, sizeof kGood, kSealed, kPageBytes / 2},
         BadWelcome{"a short packet", kGood, sizeof kGood - 1, kSealed, kPageBytes},
-        BadWelcome{"another magic", {{1, MessageKind::kWelcome}, 1}, sizeof kGood, kSealed, kPageBytes},
-        BadWelcome{"another kind", {{kControlMagic, MessageKind::kRelease}, 1}, sizeof kGood, kSealed,
+        BadWelcome{
+            "another magic", {{1, MessageKind::kWelcome}, 1}, sizeof kGood, kSealed, kPageBytes},
+        BadWelcome{"another kind",
+                   {{kControlMagic, MessageKind::kRelease}, 1},
+                   sizeof kGood,
+                   kSealed,
                    kPageBytes}));
 
 using ProbePage = Probe;
@@ -310,7 +316,8 @@ TEST_F(ProbeHold, ATooLongPacketCountsAsALostController) {
 }
 
 TEST_F(ProbeHold, OneThreadIsHeldAtATime) {
-  LaunchArmed({{.point = Point::kStepBegin, .id = 1}, {.point = Point::kStepBegin, .occurrence = 2, .id = 2}});
+  LaunchArmed({{.point = Point::kStepBegin, .id = 1},
+               {.point = Point::kStepBegin, .occurrence = 2, .id = 2}});
   ASSERT_TRUE(process_->Tell("threads 2 step.begin 1"));
   const HeldMessage first = MustBeHeld();
   EXPECT_FALSE(met_->SomethingArrives(kQuiet)) << "two threads are held at once";
@@ -391,7 +398,8 @@ TEST_F(ProbeMatch, ARepeatingArmHoldsOnceAndActsAtEachLaterMatch) {
                 .flags = kArmHold | kArmRepeat,
                 .action = ArmAction::kIoError,
                 .argument = EIO}});
-  const std::string acted = std::to_string(static_cast<int>(ArmAction::kIoError)) + " " + std::to_string(EIO);
+  const std::string acted =
+      std::to_string(static_cast<int>(ArmAction::kIoError)) + " " + std::to_string(EIO);
   EXPECT_EQ(process_->Ask("pass worker.read 1"), "0 0");
   ASSERT_TRUE(process_->Tell("pass worker.read 4")) << "a step that was jumped over still matches";
   EXPECT_EQ(MustBeHeld().step, 4u);
@@ -417,14 +425,16 @@ TEST_F(ProbeMatch, AnArmPutInLaterIsSeen) {
 }
 
 TEST_F(ProbeMatch, ADecoyAndAnArmAtOnePassBothHold) {
-  LaunchArmed({{.point = Point::kStepBegin, .id = 0},
-               {.point = Point::kStepBegin, .action = ArmAction::kIoError, .argument = EIO, .id = 1}});
+  LaunchArmed(
+      {{.point = Point::kStepBegin, .id = 0},
+       {.point = Point::kStepBegin, .action = ArmAction::kIoError, .argument = EIO, .id = 1}});
   ASSERT_TRUE(process_->Tell("pass step.begin 1"));
   EXPECT_EQ(MustBeHeld().arm_id, 0u);
   ASSERT_TRUE(met_->Release(0, false));
   EXPECT_EQ(MustBeHeld().arm_id, 1u);
   ASSERT_TRUE(met_->Release(1, true));
-  EXPECT_EQ(*process_->Hear(), std::to_string(static_cast<int>(ArmAction::kIoError)) + " " + std::to_string(EIO));
+  EXPECT_EQ(*process_->Hear(),
+            std::to_string(static_cast<int>(ArmAction::kIoError)) + " " + std::to_string(EIO));
 }
 
 using ProbeInProcess = Probe;
