@@ -12,8 +12,9 @@ namespace shakedown {
 // at the end.
 std::string Wrap(std::string_view text, int indent, int width);
 
-// Columns aligned by spaces, two apart; the last one wraps at `width`. The first row is the heading.
-// Each line ends with a newline. REQUIRES: rows have the same number of cells, at least one.
+// Columns aligned by spaces, two apart; the last one wraps at `width`. The first row is the
+// heading. Each line ends with a newline. REQUIRES: rows have the same number of cells, at least
+// one.
 std::string Table(const std::vector<std::vector<std::string>>& rows, int width);
 
 }  // namespace shakedown

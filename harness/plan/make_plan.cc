@@ -9,17 +9,20 @@
 namespace shakedown {
 namespace {
 
-// `id` is that of the first injection made from the fault: adding a fault to a scenario does not move
-// the draws of those before it.
+// `id` is that of the first injection made from the fault: adding a fault to a scenario does not
+// move the draws of those before it.
 std::vector<int> ChooseRanks(const Target& target, int ranks, uint64_t seed, int id) {
   switch (target.kind) {
-    case Target::Kind::kList: return target.ranks;
-    case Target::Kind::kLast: return {ranks - 1};
+    case Target::Kind::kList:
+      return target.ranks;
+    case Target::Kind::kLast:
+      return {ranks - 1};
     case Target::Kind::kAny: {
       Random random(seed, "injection/" + std::to_string(id));
       return {static_cast<int>(random.Below(static_cast<uint64_t>(ranks)))};
     }
-    case Target::Kind::kAll: break;
+    case Target::Kind::kAll:
+      break;
   }
   std::vector<int> all;
   for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);

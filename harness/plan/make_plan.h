@@ -10,8 +10,8 @@
 
 namespace shakedown {
 
-// One seed gives one plan, and one digest wherever the scenario's file lies. An Error names the fault
-// that `machine` has no means for: the scenario would be SKIPPED.
+// One seed gives one plan, and one digest wherever the scenario's file lies. An Error names the
+// fault that `machine` has no means for: the scenario would be SKIPPED.
 Result<Plan> MakePlan(const Scenario& scenario, uint64_t seed, const Machine& machine);
 
 }  // namespace shakedown

@@ -17,8 +17,8 @@ std::string TargetText(const Injection& injection) {
 
 std::string PlaceText(const Injection& injection) {
   const bool batch = PointPhase(injection.point) == "worker";
-  std::string out = std::string(batch ? "batch " : "step ") + std::to_string(injection.step) + ", " +
-                    std::string(PointName(injection.point));
+  std::string out = std::string(batch ? "batch " : "step ") + std::to_string(injection.step) +
+                    ", " + std::string(PointName(injection.point));
   if (injection.occurrence != 1) out += ", occurrence " + std::to_string(injection.occurrence);
   out += ", attempt " + std::to_string(injection.attempt);
   if (injection.committed) {
@@ -120,7 +120,7 @@ std::string PlanText(const Plan& plan, int width) {
   if (plan.injections.empty()) print.Heading("no injection: the job runs undisturbed");
   print.Heading("besides");
   print.Line("  processes", "only those that the run starts itself");
-  print.Line("  files", "a new run directory, removed by nobody");
+  print.Line("  files", "a new run directory, which stays");
   if (plan.private_fs_bytes) {
     print.Line("  mounts", "a private filesystem of " + FormatBytes(*plan.private_fs_bytes) +
                                " for checkpoints, in a mount namespace of the run");

@@ -56,7 +56,8 @@ Read<double> ReadNumber(const Node& node) {
 }
 
 template <typename T>
-Read<T> ReadQuantity(const Node& node, std::string_view what, Result<T> (*parse)(std::string_view)) {
+Read<T> ReadQuantity(const Node& node, std::string_view what,
+                     Result<T> (*parse)(std::string_view)) {
   if (!node.is(Node::Kind::kScalar)) return Expected(what, node);
   const Result<T> quantity = parse(node.text);
   if (!quantity) return Complain(quantity.error().message);
@@ -73,8 +74,8 @@ Read<int64_t> ReadBytes(const Node& node) {
 
 bool IsWord(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
   });
 }
 
@@ -239,7 +240,8 @@ void Binder::One(const Node& node, const Key& key, void* object, const std::stri
   if (node.bad) return;
   if (node.is(Node::Kind::kNull)) return Report(node, path + " has no value");
   switch (key.type) {
-    case KeyType::kText: return Keep(ReadText(node), node, key, object, path);
+    case KeyType::kText:
+      return Keep(ReadText(node), node, key, object, path);
     case KeyType::kName: {
       const auto names = key.names == nullptr ? std::vector<std::string>() : key.names();
       return Keep(ReadName(node, key.what, names), node, key, object, path);
@@ -257,16 +259,21 @@ void Binder::One(const Node& node, const Key& key, void* object, const std::stri
                   path);
     case KeyType::kBytes:
       return Keep(ReadWithin(node, key.minimum, key.maximum, &ReadBytes), node, key, object, path);
-    case KeyType::kDate: return Keep(ReadDate(node), node, key, object, path);
-    case KeyType::kRanks: return Ranks(node, key, object, path);
-    case KeyType::kParams: CheckIsMap(node, path); return;  // its keys depend on the fault
-    case KeyType::kMap: return Map(node, key.keys, key.enter(object), path);
-    case KeyType::kMaps: return Elements(node, key, object, path);
+    case KeyType::kDate:
+      return Keep(ReadDate(node), node, key, object, path);
+    case KeyType::kRanks:
+      return Ranks(node, key, object, path);
+    case KeyType::kParams:
+      CheckIsMap(node, path);
+      return;  // its keys depend on the fault
+    case KeyType::kMap:
+      return Map(node, key.keys, key.enter(object), path);
+    case KeyType::kMaps:
+      return Elements(node, key, object, path);
     case KeyType::kNames: {
       const auto names = key.names == nullptr ? std::vector<std::string>() : key.names();
-      const auto list = List<std::string>(node, path, [&](const Node& element) {
-        return ReadName(element, key.what, names);
-      });
+      const auto list = List<std::string>(
+          node, path, [&](const Node& element) { return ReadName(element, key.what, names); });
       if (list) key.store(object, *list);
       return;
     }
@@ -343,13 +350,13 @@ Read<ParamValue> ReadParam(const Node& node, const ParamSpec& spec) {
   const auto as_param = [](auto value) { return ParamValue(std::move(value)); };
   switch (spec.type) {
     case ParamType::kDuration:
-      return ReadWithin(node, spec.minimum, spec.maximum, &ReadDuration)
-          .map([](Nanoseconds value) { return ParamValue(int64_t{value.count()}); });
+      return ReadWithin(node, spec.minimum, spec.maximum, &ReadDuration).map([](Nanoseconds value) {
+        return ParamValue(int64_t{value.count()});
+      });
     case ParamType::kBytes:
       return ReadWithin(node, spec.minimum, spec.maximum, &ReadBytes).map(as_param);
     case ParamType::kCount:
-      return ReadWithin(node, spec.minimum.empty() ? "0" : spec.minimum, spec.maximum,
-                        &ReadInteger)
+      return ReadWithin(node, spec.minimum.empty() ? "0" : spec.minimum, spec.maximum, &ReadInteger)
           .map(as_param);
     case ParamType::kChoice: {
       const std::vector<std::string> names(spec.choices.begin(), spec.choices.end());

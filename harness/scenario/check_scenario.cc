@@ -165,7 +165,8 @@ void Checker::CheckFault(size_t index) {
   if (fault == nullptr) return;  // its name was reported
   const Node& node = Locate(root_, path);
   const size_t before = problems_->size();
-  spec.with = BindParams(sources_, node.Get("with"), node, fault->params, path + ".with", problems_);
+  spec.with =
+      BindParams(sources_, node.Get("with"), node, fault->params, path + ".with", problems_);
   if (fault->conflict != nullptr && problems_->size() == before) {
     const std::string conflict = fault->conflict(spec.with);
     if (!conflict.empty()) Report(path + ".with", path + ".with: " + conflict);
@@ -191,10 +192,10 @@ void Checker::CheckPoint(const Fault& fault, FaultSpec* spec, const std::string&
   if (spec->point == Point::kNone) return;  // its name was reported
   if (std::ranges::find(fault.points, spec->point) != fault.points.end()) return;
   std::string message = spec->inject + " cannot be injected at " +
-                        std::string(PointName(spec->point)) + ": its points are";
+                        std::string(PointName(spec->point)) + " (`shakedown explain " +
+                        spec->inject + "` lists its points)";
   std::vector<std::string> names;
   for (const Point point : fault.points) names.emplace_back(PointName(point));
-  for (const std::string& name : names) message += (name == names.front() ? " " : ", ") + name;
   Report(at + ".point", std::move(message), NearestName(PointName(spec->point), names));
 }
 
@@ -235,7 +236,7 @@ void Checker::CheckReach(const FaultSpec& spec, const std::string& at) {
   const std::string_view phase = PointPhase(spec.point);
   const bool before_steps = phase == "init" || phase == "resume" || phase == "teardown";
   const std::string step = std::to_string(spec.step);
-  if (spec.step == 0 && !before_steps) {
+  if (spec.step == 0 && !before_steps && Has(at + ".step")) {
     Report(at + ".step", at + ".step: 0 is too small: steps, checkpoints and batches count from 1");
   }
   const int64_t batches = int64_t{1} * job_.steps * job_.accumulation;
@@ -284,8 +285,9 @@ void Checker::CheckExclusions() {
   }
 }
 
-// Whether the progress page holds all arms of an attempt (a decoy takes as much room as the fault that
-// it imitates), and whether each has its place to itself: at one pass of one point one arm acts.
+// Whether the progress page holds all arms of an attempt (a decoy takes as much room as the fault
+// that it imitates), and whether each has its place to itself: at one pass of one point one arm
+// acts.
 void Checker::CheckRoom() {
   std::map<int, size_t> arms;  // by attempt
   for (size_t i = 0; i < scenario_.faults.size(); ++i) {
@@ -293,7 +295,7 @@ void Checker::CheckRoom() {
     const std::string path = "faults." + std::to_string(i);
     size_t& taken = arms[spec.attempt];
     const bool had_room = taken <= kArms;
-    taken += spec.target.kind == Target::Kind::kAll ? static_cast<size_t>(job_.ranks)
+    taken += spec.target.kind == Target::Kind::kAll    ? static_cast<size_t>(job_.ranks)
              : spec.target.kind == Target::Kind::kList ? spec.target.ranks.size()
                                                        : 1;
     if (had_room && taken > kArms) {
@@ -324,8 +326,8 @@ void Checker::CheckExpectation() {
   }
   if (e.resume_from) {
     const int every = job_.checkpoint.every;
-    if (*e.resume_from != 0 && (every == 0 || *e.resume_from % every != 0 ||
-                                *e.resume_from > job_.steps)) {
+    if (*e.resume_from != 0 &&
+        (every == 0 || *e.resume_from % every != 0 || *e.resume_from > job_.steps)) {
       Report("expect.resume.from",
              "there is no checkpoint of step " + std::to_string(*e.resume_from) +
                  (every == 0 ? ": the job saves none"
@@ -362,9 +364,11 @@ void Checker::CheckDiagnosis() {
         Has(path + ".culprit") ? path + ".culprit" : path + ".culprits." + std::to_string(i);
     const Culprit& culprit = diagnosis.culprits[i];
     const Node& node = Locate(root_, at);
-    const bool one_kind = node.keys.size() == 1 || (culprit.kind == "data" && node.keys.size() == 2);
+    const bool one_kind =
+        node.keys.size() == 1 || (culprit.kind == "data" && node.keys.size() == 2);
     if (node.is(Node::Kind::kMap) && (!one_kind || (culprit.worker && !culprit.rank))) {
-      Report(at, at + " must be one of {rank}, {rank, worker}, {node}, {link}, {storage}, {service}");
+      Report(at,
+             at + " must be one of {rank}, {rank, worker}, {node}, {link}, {storage}, {service}");
     }
     if (culprit.rank) CheckRank(*culprit.rank, at + ".rank");
     if (culprit.worker && *culprit.worker >= job_.workers) {

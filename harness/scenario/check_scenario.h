@@ -1,5 +1,5 @@
-// What concerns more than one key of a scenario: a rank outside the job, a fault's own parameters and
-// points, expectations that contradict each other.
+// What concerns more than one key of a scenario: a rank outside the job, a fault's own parameters
+// and points, expectations that contradict each other.
 #pragma once
 
 #include <vector>

@@ -88,7 +88,7 @@ std::string Show(Outcome value) { return OutcomeNames()[static_cast<size_t>(valu
 std::string Show(CheckpointMode value) { return ModeNames()[static_cast<size_t>(value)]; }
 std::string Show(RestartPolicy value) { return PolicyNames()[static_cast<size_t>(value)]; }
 std::string Show(HoldMode value) { return HoldNames()[static_cast<size_t>(value)]; }
-std::string Show(Point) { return ""; }           // depends on the fault: its sentence says so
+std::string Show(Point) { return ""; }  // depends on the fault: its sentence says so
 std::string Show(const std::vector<std::string>&) { return ""; }
 std::string Show(const std::vector<int>& values) {
   std::string text = "[";
@@ -277,8 +277,9 @@ constexpr Key kJobKeys[] = {
 // --- faults -------------------------------------------------------------------------------------
 
 constexpr Key WorkerKey() {
-  Key key{"worker", KeyType::kInteger,
-          "A data worker of that rank instead of the rank itself, from 0.", nullptr, nullptr, "0"};
+  Key key{
+      "worker", KeyType::kInteger, "A data worker of that rank instead of the rank itself, from 0.",
+      nullptr,  nullptr,           "0"};
   key.store = [](void* object, const Value& value) {
     static_cast<FaultSpec*>(object)->target.worker = static_cast<int>(std::get<int64_t>(value));
   };
@@ -301,11 +302,11 @@ constexpr Key RankKey() {
 constexpr Key kAtKeys[] = {
     RankKey(),
     WorkerKey(),
-    Required(Plain<&FaultSpec::step>(
-        "step", KeyType::kInteger,
-        "At which step, from 1. The checkpoint's step at points of a checkpoint, the batch's number "
-        "in a data worker.",
-        "0", "4294967295")),
+    Required(Plain<&FaultSpec::step>("step", KeyType::kInteger,
+                                     "At which step, from 1. The checkpoint's step at points of a "
+                                     "checkpoint, the batch's number "
+                                     "in a data worker.",
+                                     "0", "4294967295")),
     OneOf<&FaultSpec::point>("point", "point", &PointNames,
                              "At which point of the job's life; unless said, the fault's usual "
                              "one."),
@@ -318,7 +319,8 @@ constexpr Key kAtKeys[] = {
                                  "Not before the checkpoint of this step is published.", "1"),
 };
 constexpr Key ParamsKey() {
-  Key key{"with", KeyType::kParams, "The fault's parameters: `shakedown explain FAULT` lists them."};
+  Key key{"with", KeyType::kParams,
+          "The fault's parameters: `shakedown explain FAULT` lists them."};
   key.show_default = [](const void*) { return std::string(); };
   return key;
 }
@@ -332,9 +334,10 @@ constexpr Key kFaultKeys[] = {
     OneOf<&FaultSpec::until>("until", "event", &UntilNames,
                              "Undone when the job is seen to do this; `for` is then the latest "
                              "moment."),
-    OneOf<&FaultSpec::hold>("hold", "hold mode", &HoldNames,
-                            "Whether the target waits at the point until the fault is in (auto), or "
-                            "does it to itself (none)."),
+    OneOf<&FaultSpec::hold>(
+        "hold", "hold mode", &HoldNames,
+        "Whether the target waits at the point until the fault is in (auto), or "
+        "does it to itself (none)."),
 };
 
 // --- expect -------------------------------------------------------------------------------------
@@ -412,8 +415,8 @@ constexpr Key kBudgetKeys[] = {
                                          "From the injection to the first new step on all ranks.",
                                          "1ms", "24h"),
     Plain<&Expectation::lost_steps_budget>(
-        "lost_steps", KeyType::kInteger,
-        "From the step that was reached to the step resumed from.", "0"),
+        "lost_steps", KeyType::kInteger, "From the step that was reached to the step resumed from.",
+        "0"),
 };
 constexpr Key kToleranceKeys[] = {
     Required(Plain<&Expectation::weights_tolerance>(

@@ -18,10 +18,10 @@ namespace shakedown {
 
 enum class KeyType {
   kText,
-  kName,           // a word; one of names() when there is such a list
-  kNames,          // a list of such words
+  kName,   // a word; one of names() when there is such a list
+  kNames,  // a list of such words
   kInteger,
-  kIntegers,       // a list of whole numbers, not empty
+  kIntegers,  // a list of whole numbers, not empty
   kNumber,
   kDuration,       // "250ms"
   kDurationOrOff,  // or "off"
@@ -48,7 +48,7 @@ struct Key {
   std::string (*show_default)(const void* object) = nullptr;
   std::string_view minimum;  // as in YAML; empty: none
   std::string_view maximum;
-  std::string_view what;     // kName, kNames: what the words name, for messages: "fault"
+  std::string_view what;  // kName, kNames: what the words name, for messages: "fault"
   std::vector<std::string> (*names)() = nullptr;
   std::span<const Key> keys;  // kMap, kMaps
   // kMap: what its keys are stored in. kMaps: appends an element and returns it; the pointer is

@@ -1,5 +1,5 @@
-// The scenarios that come with Shakedown, and how the words SCENARIO and SUITE on a command line are
-// understood.
+// The scenarios that come with Shakedown, and how the words SCENARIO and SUITE on a command line
+// are understood.
 #pragma once
 
 #include <filesystem>
@@ -22,8 +22,8 @@ std::vector<std::filesystem::path> ScenarioFiles(const std::filesystem::path& fo
 // ("smoke/rank_killed"); the path itself for a file that lies elsewhere.
 std::string ListedName(const std::filesystem::path& file);
 
-// `argument` is a file or a listed name ("smoke/rank_killed", or "rank_killed" where only one folder
-// has it). A name that several folders have is a problem that lists them.
+// `argument` is a file or a listed name ("smoke/rank_killed", or "rank_killed" where only one
+// folder has it). A name that several folders have is a problem that lists them.
 tl::expected<std::filesystem::path, Problem> FindScenario(const std::string& argument);
 
 // A suite is a folder of scenarios, with an optional suite.yaml.
@@ -36,8 +36,8 @@ struct Suite {
   std::vector<std::string> require;
 };
 
-// `argument` is a folder, or the name of one below ScenarioFolder(). A folder without a scenario is a
-// problem. The scenarios themselves are not read.
+// `argument` is a folder, or the name of one below ScenarioFolder(). A folder without a scenario is
+// a problem. The scenarios themselves are not read.
 tl::expected<Suite, std::vector<Problem>> LoadSuite(const std::string& argument);
 
 }  // namespace shakedown

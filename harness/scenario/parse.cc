@@ -22,35 +22,71 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A scenario is a page or two. The limits keep a hostile or mistaken file from costing time, and are
-// checked while the text is read, before a tree of that size exists.
+// A scenario is a page or two. The limits keep a hostile or mistaken file from costing time, and
+// are checked while the text is read, before a tree of that size exists.
 constexpr int64_t kLargestFile = 1 << 20;
 constexpr size_t kMostNodes = 20'000;
 constexpr size_t kDeepest = 32;
 
-// Characters in the first `bytes` of a line: bytes that do not continue a UTF-8 sequence.
-int CharactersIn(std::string_view line, int bytes) {
-  const auto head = line.substr(0, static_cast<size_t>(std::max(bytes, 0)));
-  return static_cast<int>(
-      std::ranges::count_if(head, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+// Bytes that do not continue a UTF-8 sequence.
+int CharactersIn(std::string_view text) {
+  return static_cast<int>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
+
+// Columns in characters from the library's columns in bytes. Goes on from the last place where it
+// can: nodes come in order, and a hostile file may have all of them in one line.
+class ColumnCounter {
+ public:
+  explicit ColumnCounter(const std::vector<std::string_view>& lines) : lines_(lines) {}
+  // From 1. `line` and `bytes` count from 0.
+  int Column(int line, int bytes) {
+    if (line < 0 || static_cast<size_t>(line) >= lines_.size() || bytes < 0) return 1;
+    const std::string_view text = lines_[static_cast<size_t>(line)];
+    const size_t end = std::min(static_cast<size_t>(bytes), text.size());
+    if (line != line_ || end < bytes_) {
+      line_ = line;
+      bytes_ = 0;
+      characters_ = 0;
+    }
+    characters_ += CharactersIn(text.substr(bytes_, end - bytes_));
+    bytes_ = end;
+    return 1 + characters_;
+  }
+
+ private:
+  const std::vector<std::string_view>& lines_;
+  int line_ = -1;
+  size_t bytes_ = 0;
+  int characters_ = 0;
+};
 
 // --- Text to tree --------------------------------------------------------------------------------
 
-// Builds our tree from the library's events. Aliases never get expanded: the first one is a problem.
+// Builds our tree from the library's events. Aliases never get expanded: the first one is a
+// problem.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(const std::vector<Source>& sources, int source,
               const std::vector<std::string_view>& lines, std::vector<Problem>* problems)
-      : sources_(sources), source_(source), lines_(lines), problems_(problems) {}
+      : sources_(sources),
+        source_(source),
+        has_places_(!lines.empty()),
+        columns_(lines),
+        problems_(problems) {}
+
+  // Thrown through the library when there is nothing more to be said about a text.
+  struct Stop {};
 
   Node root() && { return std::move(root_); }
-  Problem At(const YAML::Mark& mark, std::string message) const {
+  Problem At(const YAML::Mark& mark, std::string message) {
     return ProblemAt(sources_, NodeAt(mark, Node::Kind::kNull), std::move(message));
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (documents_++ > 0) problems_->push_back(At(mark, "a second document: one file, one scenario"));
+    if (documents_++ == 0) return;
+    problems_->push_back(At(mark, "a second document: one file, one scenario"));
+    throw Stop();
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
@@ -58,8 +94,9 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     if (!alias_reported_) {
-      problems_->push_back(At(mark, "an alias ('*name'): aliases and merge keys are not accepted, "
-                                    "since a short file could expand without end; write it out"));
+      problems_->push_back(At(mark,
+                              "an alias ('*name'): aliases and merge keys are not accepted, "
+                              "since a short file could expand without end; write it out"));
     }
     alias_reported_ = true;
     Node node = NodeAt(mark, Node::Kind::kNull);
@@ -86,15 +123,14 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { Close(); }
 
  private:
-  Node NodeAt(const YAML::Mark& mark, Node::Kind kind) const {
+  Node NodeAt(const YAML::Mark& mark, Node::Kind kind) {
     last_ = mark;
     Node node;
     node.kind = kind;
     node.source = source_;
-    if (lines_.empty()) return node;  // not a file: the label says where
+    if (!has_places_) return node;  // not a file: the label says where
     node.line = mark.line + 1;
-    const auto index = static_cast<size_t>(std::max(mark.line, 0));
-    node.column = 1 + CharactersIn(index < lines_.size() ? lines_[index] : "", mark.column);
+    node.column = columns_.Column(mark.line, mark.column);
     return node;
   }
   void RefuseTag(const std::string& tag, const YAML::Mark& mark, Node* node) {
@@ -119,8 +155,8 @@ class TreeBuilder : public YAML::EventHandler {
   // Values of a map come after their keys: a map with more keys than values waits for a value.
   void Add(Node node) {
     if (++nodes_ > kMostNodes) {
-      throw YAML::ParserException(last_, "more than " + std::to_string(kMostNodes) +
-                                             " values: this is not a scenario");
+      throw YAML::ParserException(
+          last_, "more than " + std::to_string(kMostNodes) + " values: this is not a scenario");
     }
     if (open_.empty()) {
       if (documents_ == 1) root_ = std::move(node);
@@ -128,12 +164,17 @@ class TreeBuilder : public YAML::EventHandler {
     }
     Node& parent = open_.back();
     if (parent.is(Node::Kind::kList) || parent.keys.size() > parent.items.size()) {
+      // The library places a value that is not there at what follows it.
+      if (parent.is(Node::Kind::kMap) && node.is(Node::Kind::kNull)) {
+        node.line = parent.keys.back().line;
+        node.column = parent.keys.back().column;
+      }
       parent.items.push_back(std::move(node));
       return;
     }
     if (!node.is(Node::Kind::kScalar) && !node.bad) {
-      problems_->push_back(ProblemAt(sources_, node, "a key must be a word, not " +
-                                                         DescribeValue(node)));
+      problems_->push_back(
+          ProblemAt(sources_, node, "a key must be a word, not " + DescribeValue(node)));
       node.bad = true;
     }
     parent.keys.push_back(std::move(node));
@@ -141,11 +182,12 @@ class TreeBuilder : public YAML::EventHandler {
 
   const std::vector<Source>& sources_;
   const int source_;
-  const std::vector<std::string_view>& lines_;
+  const bool has_places_;
+  ColumnCounter columns_;
   std::vector<Problem>* problems_;
   std::vector<Node> open_;
   Node root_;
-  mutable YAML::Mark last_;  // of the node that was read last
+  YAML::Mark last_;  // of the node that was read last
   size_t nodes_ = 0;
   int documents_ = 0;
   bool alias_reported_ = false;
@@ -161,8 +203,12 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 // overlong forms are let through: they harm nothing here).
 size_t Utf8Length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
-  const size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3
-                        : first < 0xF5 ? 4 : 0;
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xC2 ? 0
+                        : first < 0xE0 ? 2
+                        : first < 0xF0 ? 3
+                        : first < 0xF5 ? 4
+                                       : 0;
   if (length == 0 || length > text.size()) return 0;
   for (size_t i = 1; i < length; ++i) {
     if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
@@ -221,8 +267,12 @@ class Parser {
   std::optional<Node> ReadFileText(const fs::path& path, int source);
 
   void Report(int source, Place place, std::string message) {
-    problems_->push_back({sources_[static_cast<size_t>(source)].label, place.line, place.column,
-                          {}, std::move(message), std::nullopt});
+    problems_->push_back({sources_[static_cast<size_t>(source)].label,
+                          place.line,
+                          place.column,
+                          {},
+                          std::move(message),
+                          std::nullopt});
   }
 
  private:
@@ -241,6 +291,8 @@ std::optional<Node> Parser::Build(const std::string& text, int source,
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
+  } catch (const TreeBuilder::Stop&) {
+    // What came before is judged all the same.
   } catch (const YAML::Exception& e) {
     problems_->push_back(builder.At(e.mark, "not YAML: " + e.msg));
     return std::nullopt;
@@ -288,7 +340,8 @@ std::optional<Node> Parser::ReadFileText(const fs::path& path, int source) {
   return ReadText(*text, source);
 }
 
-// --- Sources other than the file -------------------------------------------------------------------
+// --- Sources other than the file
+// -------------------------------------------------------------------
 
 Node EmptyMap(int source) {
   Node node;
@@ -381,8 +434,8 @@ void ApplySet(Parser* parser, const std::string& set, Node* root) {
   }
   auto value = parser->ReadValue(set.substr(equals + 1), source);
   if (!value) return;
-  const std::string wrong = SetAt(root, std::string_view(set).substr(0, equals), source,
-                                  std::move(*value));
+  const std::string wrong =
+      SetAt(root, std::string_view(set).substr(0, equals), source, std::move(*value));
   if (!wrong.empty()) parser->Report(source, {}, wrong);
 }
 
@@ -399,8 +452,7 @@ void ResolveJobFile(Parser* parser, Node* root) {
   Node* const job = root->is(Node::Kind::kMap) ? root->Get("job") : nullptr;
   Node* const file = job != nullptr && job->is(Node::Kind::kMap) ? job->Get("file") : nullptr;
   if (file == nullptr || !file->is(Node::Kind::kScalar) || file->text.empty()) return;
-  const fs::path path =
-      parser->sources()[static_cast<size_t>(file->source)].directory / file->text;
+  const fs::path path = parser->sources()[static_cast<size_t>(file->source)].directory / file->text;
   const int source = parser->AddSource(path.string(), path.parent_path());
   const auto text = ReadFile(path, kLargestFile);
   if (!text) {
@@ -422,9 +474,8 @@ void SortProblems(const std::vector<Source>& sources, std::vector<Problem>* prob
   const auto rank_of = [&](const Problem& problem) {
     return std::ranges::find(sources, problem.file, &Source::label) - sources.begin();
   };
-  std::ranges::stable_sort(*problems, {}, [&](const Problem& p) {
-    return std::tuple(rank_of(p), p.line, p.column);
-  });
+  std::ranges::stable_sort(
+      *problems, {}, [&](const Problem& p) { return std::tuple(rank_of(p), p.line, p.column); });
 }
 
 ParsedScenario Finish(Parser* parser, std::optional<Node> root, const fs::path& path,

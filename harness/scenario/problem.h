@@ -24,8 +24,8 @@ std::string Describe(const Problem& problem);
 // {file, line, column, text, message, nearest}; what is absent is null.
 Json ToJson(const Problem& problem);
 
-// The name closest to `text` by edit distance (insert, delete, replace, swap of neighbours), when it
-// is close enough that a slip is likely; nullopt otherwise.
+// The name closest to `text` by edit distance (insert, delete, replace, swap of neighbours), when
+// it is close enough that a slip is likely; nullopt otherwise.
 std::optional<std::string> NearestName(std::string_view text,
                                        const std::vector<std::string>& names);
 

@@ -46,10 +46,11 @@ Json DurationOrOff() {
 
 Json Ranks() {
   const Json rank = {{"type", "integer"}, {"minimum", 0}};
-  return {{"oneOf",
-           Json::array({rank,
-                        {{"type", "array"}, {"items", rank}, {"minItems", 1}, {"uniqueItems", true}},
-                        {{"enum", Json::array({"any", "last", "all"})}}})}};
+  return {
+      {"oneOf",
+       Json::array({rank,
+                    {{"type", "array"}, {"items", rank}, {"minItems", 1}, {"uniqueItems", true}},
+                    {{"enum", Json::array({"any", "last", "all"})}}})}};
 }
 
 Json KeysSchema(std::span<const Key> keys, void* object);
@@ -57,9 +58,12 @@ Json KeysSchema(std::span<const Key> keys, void* object);
 Json TypeSchema(const Key& key, void* object) {
   Json schema;
   switch (key.type) {
-    case KeyType::kText: return {{"type", "string"}, {"minLength", 1}};
-    case KeyType::kName: return Word(key);
-    case KeyType::kNames: return {{"type", "array"}, {"items", Word(key)}};
+    case KeyType::kText:
+      return {{"type", "string"}, {"minLength", 1}};
+    case KeyType::kName:
+      return Word(key);
+    case KeyType::kNames:
+      return {{"type", "array"}, {"items", Word(key)}};
     case KeyType::kInteger:
       schema = {{"type", "integer"}};
       AddLimits(key.minimum, key.maximum, &schema);
@@ -73,13 +77,20 @@ Json TypeSchema(const Key& key, void* object) {
       schema = {{"type", "number"}};
       AddLimits(key.minimum, key.maximum, &schema);
       return schema;
-    case KeyType::kDuration: return {{"type", "string"}, {"pattern", kDurationPattern}};
-    case KeyType::kDurationOrOff: return DurationOrOff();
-    case KeyType::kBytes: return {{"type", "string"}, {"pattern", kBytesPattern}};
-    case KeyType::kDate: return {{"type", "string"}, {"pattern", kDatePattern}};
-    case KeyType::kRanks: return Ranks();
-    case KeyType::kParams: return {{"type", "object"}};
-    case KeyType::kMap: return KeysSchema(key.keys, key.enter(object));
+    case KeyType::kDuration:
+      return {{"type", "string"}, {"pattern", kDurationPattern}};
+    case KeyType::kDurationOrOff:
+      return DurationOrOff();
+    case KeyType::kBytes:
+      return {{"type", "string"}, {"pattern", kBytesPattern}};
+    case KeyType::kDate:
+      return {{"type", "string"}, {"pattern", kDatePattern}};
+    case KeyType::kRanks:
+      return Ranks();
+    case KeyType::kParams:
+      return {{"type", "object"}};
+    case KeyType::kMap:
+      return KeysSchema(key.keys, key.enter(object));
     case KeyType::kMaps:
       return {{"type", "array"}, {"items", KeysSchema(key.keys, key.enter(object))}};
   }
@@ -163,20 +174,34 @@ Json FaultRule(const Fault& fault) {
 
 std::string_view TypeWord(KeyType type) {
   switch (type) {
-    case KeyType::kText: return "text";
-    case KeyType::kName: return "name";
-    case KeyType::kNames: return "list of names";
-    case KeyType::kInteger: return "whole number";
-    case KeyType::kIntegers: return "list of whole numbers";
-    case KeyType::kNumber: return "number";
-    case KeyType::kDuration: return "duration";
-    case KeyType::kDurationOrOff: return "duration or `off`";
-    case KeyType::kBytes: return "size";
-    case KeyType::kDate: return "date";
-    case KeyType::kRanks: return "ranks";
-    case KeyType::kParams: return "keys";
-    case KeyType::kMap: return "keys";
-    case KeyType::kMaps: return "list of keys";
+    case KeyType::kText:
+      return "text";
+    case KeyType::kName:
+      return "name";
+    case KeyType::kNames:
+      return "list of names";
+    case KeyType::kInteger:
+      return "whole number";
+    case KeyType::kIntegers:
+      return "list of whole numbers";
+    case KeyType::kNumber:
+      return "number";
+    case KeyType::kDuration:
+      return "duration";
+    case KeyType::kDurationOrOff:
+      return "duration or `off`";
+    case KeyType::kBytes:
+      return "size";
+    case KeyType::kDate:
+      return "date";
+    case KeyType::kRanks:
+      return "ranks";
+    case KeyType::kParams:
+      return "keys";
+    case KeyType::kMap:
+      return "keys";
+    case KeyType::kMaps:
+      return "list of keys";
   }
   SHAKEDOWN_ASSERT(false);
 }

@@ -53,10 +53,14 @@ Problem ProblemAt(const std::vector<Source>& sources, const Node& node, std::str
 
 std::string DescribeValue(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::kNull: return "nothing";
-    case Node::Kind::kList: return "a list";
-    case Node::Kind::kMap: return "a group of keys";
-    case Node::Kind::kScalar: break;
+    case Node::Kind::kNull:
+      return "nothing";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a group of keys";
+    case Node::Kind::kScalar:
+      break;
   }
   constexpr size_t kShown = 60;
   return "'" + (node.text.size() > kShown ? node.text.substr(0, kShown) + "..." : node.text) + "'";

@@ -58,8 +58,7 @@ std::vector<std::string> PointNames() {
 std::vector<std::string> DataSetNames() {
   std::vector<std::string> names;
   std::error_code ignored;  // without the folder there are no data sets
-  for (const auto& entry :
-       std::filesystem::directory_iterator(SHAKEDOWN_DATA_FOLDER, ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator(SHAKEDOWN_DATA_FOLDER, ignored)) {
     if (std::filesystem::exists(entry.path() / "images-idx3-ubyte", ignored)) {
       names.push_back(entry.path().filename());
     }

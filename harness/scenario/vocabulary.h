@@ -16,9 +16,9 @@ struct NamedSentence {
 std::span<const NamedSentence> FailureClasses();  // classes.def
 std::span<const NamedSentence> Mechanisms();      // harness/wire/mechanisms.def
 
-std::vector<std::string> FaultNames();      // injectors/catalog.def, "rank.kill"
-std::vector<std::string> PointNames();      // harness/wire/points.def
-std::vector<std::string> CheckNames();      // analysis/checks/catalog.def
+std::vector<std::string> FaultNames();  // injectors/catalog.def, "rank.kill"
+std::vector<std::string> PointNames();  // harness/wire/points.def
+std::vector<std::string> CheckNames();  // analysis/checks/catalog.def
 std::vector<std::string> ClassNames();
 std::vector<std::string> MechanismNames();
 

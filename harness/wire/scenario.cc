@@ -144,7 +144,7 @@ class Writer {
   static Json Encode(const T& value) {
     if constexpr (requires { Names<T>::kList; }) {
       return std::string(Names<T>::kList[static_cast<size_t>(value)]);
-    } else if constexpr (requires(Writer& w) { Visit(w, value); }) {
+    } else if constexpr (requires(Writer & w) { Visit(w, value); }) {
       Writer writer;
       Visit(writer, value);
       return std::move(writer.out_);
@@ -191,7 +191,7 @@ class Reader {
   static void Decode(const Json& json, T& value) {
     if constexpr (requires { Names<T>::kList; }) {
       DecodeEnum(json, value);
-    } else if constexpr (requires(Reader& r) { Visit(r, value); }) {
+    } else if constexpr (requires(Reader & r) { Visit(r, value); }) {
       if (!json.is_object()) throw std::invalid_argument("not an object");
       Reader reader(json);
       Visit(reader, value);

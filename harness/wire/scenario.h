@@ -19,8 +19,8 @@ namespace shakedown {
 struct Target {
   enum class Kind { kList, kAny, kLast, kAll };
   Kind kind = Kind::kList;
-  std::vector<int> ranks;           // kList
-  std::optional<int> worker;        // a data worker of that rank instead of the rank itself
+  std::vector<int> ranks;     // kList
+  std::optional<int> worker;  // a data worker of that rank instead of the rank itself
   bool operator==(const Target&) const = default;
 };
 
@@ -38,7 +38,7 @@ struct FaultSpec {
   int64_t step = 0;
   Point point = Point::kNone;
   int64_t occurrence = 1;
-  std::optional<int64_t> committed;  // wait inside the hold until this checkpoint is published
+  std::optional<int64_t> committed;     // wait inside the hold until this checkpoint is published
   std::optional<Nanoseconds> duration;  // `for`: then it is undone; nullopt: until its target ends
   // `until`: undone when the job is seen to do this; `duration` is then the latest moment.
   std::optional<std::string> until;  // "save_failed"
@@ -113,8 +113,8 @@ struct Injection {
   std::optional<Nanoseconds> duration;
   std::optional<std::string> until;
   HoldMode hold = HoldMode::kAuto;
-  std::string level;  // "real", "real effect", "simulated"
-  std::string means;  // how, on this machine: "pidfd_send_signal", "private tmpfs", "probe"
+  std::string level;   // "real", "real effect", "simulated"
+  std::string means;   // how, on this machine: "pidfd_send_signal", "private tmpfs", "probe"
   std::string better;  // what would make better means available; empty: these are the best
 };
 
