@@ -11,8 +11,8 @@ extern const CheckInfo assumptions;
 namespace {
 
 constexpr std::string_view kName = "assumptions";
-constexpr Need kNeeds[] = {Need::kPlan,    Need::kJob,   Need::kObserved,
-                           Need::kPages,   Need::kLoad,  Need::kLedgers};
+constexpr Need kNeeds[] = {Need::kPlan,  Need::kJob,  Need::kObserved,
+                           Need::kPages, Need::kLoad, Need::kLedgers};
 
 // Steps on all ranks before the fault: enough for a median, few enough for an early fault.
 constexpr int64_t kLeastSteps = 5;
@@ -28,7 +28,7 @@ struct Rows {
   std::vector<const LedgerStep*> before;  // rows of attempt 0 before the first fault
 };
 
-// What the plan lets one expect: a fault at step 3 leaves two steps before it.
+// What the plan lets one expect: a fault at step 3 leaves one or two steps before it.
 int64_t LeastStepsBefore(const CheckInput& in) {
   int64_t least = std::min<int64_t>(kLeastSteps, in.job().steps);
   for (const Injection& injection : in.plan().injections) {
@@ -36,9 +36,11 @@ int64_t LeastStepsBefore(const CheckInput& in) {
     int64_t steps = injection.step - 1;
     if (injection.worker) {
       // A worker's step is its batch: workers share the micro-batches and run ahead of the rank.
-      steps = (injection.step - 1 - in.job().prefetch) / std::max(1, in.job().accumulation);
+      steps = (injection.step - 1 - int64_t{1} * in.job().prefetch * in.job().workers) /
+              std::max(1, in.job().accumulation);
     }
-    least = std::min(least, std::max<int64_t>(0, steps));
+    // Peers may still be at the end of the step before.
+    least = std::min(least, std::max<int64_t>(0, steps - 1));
   }
   return least;
 }
@@ -80,7 +82,8 @@ std::optional<Finding> Unsteady(const CheckInput& in, const Rows& rows) {
   const double limit = std::max(static_cast<double>(median) * kUnsteadyFactor,
                                 static_cast<double>(median + kUnsteadySlack.count()));
   if (static_cast<double>(longest) <= limit || in.load.overloaded) return std::nullopt;
-  return NotKept(kName, RankName(rows.process->rank) + " was not steady before any fault: a step of " +
+  return NotKept(kName, RankName(rows.process->rank) +
+                            " was not steady before any fault: a step of " +
                             Ms(Nanoseconds(longest)) + ", median " + Ms(Nanoseconds(median)));
 }
 
@@ -121,8 +124,8 @@ Finding Check(const CheckInput& in) {
     compared = std::min(compared, steps);
     if (steps < least) {
       return NotKept(kName, RankName(r) + " had completed " + std::to_string(steps) +
-                                " steps before the first fault, at least " +
-                                std::to_string(least) + " are needed");
+                                " steps before the first fault, at least " + std::to_string(least) +
+                                " are needed");
     }
     if (auto bad = BadRow(rows)) return *bad;
     if (auto bad = Unsteady(in, rows)) return *bad;
@@ -132,10 +135,10 @@ Finding Check(const CheckInput& in) {
       if (auto bad = ClocksDisagree(rank)) return *bad;
     }
   }
-  Finding finding = Pass(
-      in.load.overloaded ? "steady, but the machine was overloaded: " + in.load.why
-                         : "steady progress before the first fault",
-      compared == INT64_MAX ? 0 : compared, least);
+  Finding finding =
+      Pass(in.load.overloaded ? "steady, but the machine was overloaded: " + in.load.why
+                              : "steady progress before the first fault",
+           compared == INT64_MAX ? 0 : compared, least);
   finding.expected = least;
   finding.observed = finding.compared;
   finding.unit = "steps before the first fault, on each rank";
@@ -146,8 +149,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo assumptions = {
     .name = kName,
-    .promise = "Before the first fault the job makes steady progress, its weights change, losses "
-               "are finite and clocks agree.",
+    .promise =
+        "Before the first fault the job makes steady progress, its weights change, losses "
+        "are finite and clocks agree.",
     .check_class = CheckClass::kAssumption,
     .evidence = kNeeds,
     .parameters = {},

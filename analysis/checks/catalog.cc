@@ -35,44 +35,70 @@ const CheckInfo* FindCheck(std::string_view name) {
 
 std::string_view ToString(CheckStatus status) {
   switch (status) {
-    case CheckStatus::kPass: return "PASS";
-    case CheckStatus::kFail: return "FAIL";
-    case CheckStatus::kInvalid: return "INVALID";
-    case CheckStatus::kInconclusive: return "INCONCLUSIVE";
-    case CheckStatus::kNotJudged: return "NOT_JUDGED";
-    case CheckStatus::kNotApplicable: return "NOT_APPLICABLE";
+    case CheckStatus::kPass:
+      return "PASS";
+    case CheckStatus::kFail:
+      return "FAIL";
+    case CheckStatus::kInvalid:
+      return "INVALID";
+    case CheckStatus::kInconclusive:
+      return "INCONCLUSIVE";
+    case CheckStatus::kNotJudged:
+      return "NOT_JUDGED";
+    case CheckStatus::kNotApplicable:
+      return "NOT_APPLICABLE";
   }
   return "INCONCLUSIVE";
 }
 
 std::string_view ToString(CheckClass value) {
   switch (value) {
-    case CheckClass::kAssumption: return "assumption";
-    case CheckClass::kProof: return "proof";
-    case CheckClass::kReaction: return "reaction";
-    case CheckClass::kRecovery: return "recovery";
-    case CheckClass::kContinuity: return "continuity";
-    case CheckClass::kCleanUp: return "clean-up";
+    case CheckClass::kAssumption:
+      return "assumption";
+    case CheckClass::kProof:
+      return "proof";
+    case CheckClass::kReaction:
+      return "reaction";
+    case CheckClass::kRecovery:
+      return "recovery";
+    case CheckClass::kContinuity:
+      return "continuity";
+    case CheckClass::kCleanUp:
+      return "clean-up";
   }
   return "";
 }
 
 std::string_view ToString(Need need) {
   switch (need) {
-    case Need::kPlan: return "the plan (run.json)";
-    case Need::kInjected: return "what was injected (injected.jsonl)";
-    case Need::kJob: return "the job's configuration (run.started or job.json)";
-    case Need::kObserved: return "what was observed (observed.jsonl)";
-    case Need::kPages: return "samples of the progress pages (page.sampled)";
-    case Need::kExits: return "exits (process.exited, job.exited)";
-    case Need::kLoad: return "load of the machine (load.sampled)";
-    case Need::kLedgers: return "ledgers of the ranks (ledger.bin)";
-    case Need::kRankLogs: return "logs of the ranks (log.jsonl)";
-    case Need::kLauncherLog: return "the launcher's log (launcher.jsonl)";
-    case Need::kCheckpoints: return "inventory of the checkpoints (checkpoints.jsonl)";
-    case Need::kWeights: return "dumps of the weights (weights-start.bin, weights-end.bin)";
-    case Need::kReference: return "an undisturbed run with the same numerics (reference/)";
-    case Need::kLeftovers: return "what was left (leftovers.inspected)";
+    case Need::kPlan:
+      return "the plan (run.json)";
+    case Need::kInjected:
+      return "what was injected (injected.jsonl)";
+    case Need::kJob:
+      return "the job's configuration (run.started or job.json)";
+    case Need::kObserved:
+      return "what was observed (observed.jsonl)";
+    case Need::kPages:
+      return "samples of the progress pages (page.sampled)";
+    case Need::kExits:
+      return "exits (process.exited, job.exited)";
+    case Need::kLoad:
+      return "load of the machine (load.sampled)";
+    case Need::kLedgers:
+      return "ledgers of the ranks (ledger.bin)";
+    case Need::kRankLogs:
+      return "logs of the ranks (log.jsonl)";
+    case Need::kLauncherLog:
+      return "the launcher's log (launcher.jsonl)";
+    case Need::kCheckpoints:
+      return "inventory of the checkpoints (checkpoints.jsonl)";
+    case Need::kWeights:
+      return "dumps of the weights (weights-start.bin, weights-end.bin)";
+    case Need::kReference:
+      return "an undisturbed run with the same numerics (reference/)";
+    case Need::kLeftovers:
+      return "what was left (leftovers.inspected)";
   }
   return "";
 }

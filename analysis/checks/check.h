@@ -51,8 +51,8 @@ std::string_view ToString(Need need);  // "the plan (run.json)", ...
 
 // A key of the scenario that the check reads.
 struct CheckParameter {
-  std::string_view key;      // "expect.budget.recovery"
-  std::string_view meaning;  // a sentence
+  std::string_view key;        // "expect.budget.recovery"
+  std::string_view meaning;    // a sentence
   std::string_view otherwise;  // what holds when it is absent
 };
 

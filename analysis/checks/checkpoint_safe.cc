@@ -46,8 +46,9 @@ Bad WrongContent(const CheckInput& in, const CheckpointRecord& record, const Che
       where.push_back(LedgerRow(*process, step));
     }
     if (where.size() > 1 && !matches) {
-      return Broke(kName, name + " does not hold the " + difference + " that " + RankName(r) +
-                              " had after that step",
+      return Broke(kName,
+                   name + " does not hold the " + difference + " that " + RankName(r) +
+                       " had after that step",
                    std::move(where));
     }
     *compared += matches ? 1 : 0;
@@ -61,8 +62,9 @@ Bad NeverWithout(const CheckInput& in, int64_t* compared) {
   for (const CheckpointRecord& record : *in.observed.checkpoints) {
     const auto newest = record.NewestVerified();
     if (published && !newest) {
-      return Broke(kName, "no complete checkpoint existed at '" + record.reason + "' of attempt " +
-                              std::to_string(record.attempt) + ", after one had been published",
+      return Broke(kName,
+                   "no complete checkpoint existed at '" + record.reason + "' of attempt " +
+                       std::to_string(record.attempt) + ", after one had been published",
                    {record.where});
     }
     published = published || newest.has_value();
@@ -90,16 +92,17 @@ Bad ClaimedNotSeen(const CheckInput& in, int64_t* compared) {
       if (!process.ledger) continue;
       for (const LedgerCheckpoint& claim : process.ledger->checkpoints) {
         const std::string bytes = ToHex(claim.file_digest);
-        const bool seen = std::any_of(
-            in.observed.checkpoints->begin(), in.observed.checkpoints->end(),
-            [&](const CheckpointRecord& record) {
-              const Checkpoint* c = record.Find(static_cast<int64_t>(claim.step));
-              return c != nullptr && c->verified && c->file_xxh3 == bytes;
-            });
+        const bool seen =
+            std::any_of(in.observed.checkpoints->begin(), in.observed.checkpoints->end(),
+                        [&](const CheckpointRecord& record) {
+                          const Checkpoint* c = record.Find(static_cast<int64_t>(claim.step));
+                          return c != nullptr && c->verified && c->file_xxh3 == bytes;
+                        });
         if (!seen) {
-          return Broke(kName, RankName(process.rank) + " recorded checkpoint " +
-                                  std::to_string(claim.step) +
-                                  " as published; it was never seen complete with these bytes",
+          return Broke(kName,
+                       RankName(process.rank) + " recorded checkpoint " +
+                           std::to_string(claim.step) +
+                           " as published; it was never seen complete with these bytes",
                        {process.ledger->where});
         }
         ++*compared;
@@ -115,8 +118,8 @@ Bad BadChoice(const CheckInput& in, const AttemptEvidence& attempt, int64_t* com
   for (const ProcessEvidence& process : attempt.ranks) {
     if (!process.ledger || !process.ledger->start) continue;
     const LedgerStart& start = *process.ledger->start;
-    const std::string who = RankName(process.rank) + " of attempt " +
-                            std::to_string(attempt.attempt);
+    const std::string who =
+        RankName(process.rank) + " of attempt " + std::to_string(attempt.attempt);
     if (inventory == nullptr) {
       if (start.step == 0 && attempt.attempt == 0) continue;
       return Unclear("there is no inventory of the checkpoints at the start of attempt " +
@@ -126,21 +129,22 @@ Bad BadChoice(const CheckInput& in, const AttemptEvidence& attempt, int64_t* com
     const std::vector<Where> where = {process.ledger->where, inventory->where};
     if (start.step == 0) {
       if (!newest) continue;
-      return Broke(kName, who + " silently started from step 0 although checkpoint " +
-                              std::to_string(*newest) + " was complete",
+      return Broke(kName,
+                   who + " silently started from step 0 although checkpoint " +
+                       std::to_string(*newest) + " was complete",
                    where);
     }
     const Checkpoint* chosen = inventory->Find(static_cast<int64_t>(start.step));
     if (chosen == nullptr || !chosen->verified) {
-      return Broke(kName, who + " chose checkpoint " + std::to_string(start.step) +
-                              ", which was not complete" +
-                              (chosen == nullptr ? "" : ": " + chosen->why),
+      return Broke(kName,
+                   who + " chose checkpoint " + std::to_string(start.step) +
+                       ", which was not complete" + (chosen == nullptr ? "" : ": " + chosen->why),
                    where);
     }
     if (chosen->file_xxh3 != ToHex(start.file_digest)) {
-      return Broke(kName, who + " read other bytes than checkpoint " +
-                              std::to_string(start.step) + " holds",
-                   where);
+      return Broke(
+          kName, who + " read other bytes than checkpoint " + std::to_string(start.step) + " holds",
+          where);
     }
     ++*compared;
   }
@@ -156,8 +160,8 @@ Finding Check(const CheckInput& in) {
   }
   if (auto bad = NeverWithout(in, &compared)) return *bad;
   if (auto bad = ClaimedNotSeen(in, &compared)) return *bad;
-  Finding finding = Pass("a complete checkpoint of the right content always existed", compared,
-                         in.job().ranks);
+  Finding finding =
+      Pass("a complete checkpoint of the right content always existed", compared, in.job().ranks);
   finding.unit = "contents and choices";
   return finding;
 }
@@ -166,9 +170,10 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo checkpoint_safe = {
     .name = kName,
-    .promise = "From the first publish on, a complete, verifiable checkpoint of the right content "
-               "exists at every instant; an incomplete one is never chosen; never a silent start "
-               "from step 0.",
+    .promise =
+        "From the first publish on, a complete, verifiable checkpoint of the right content "
+        "exists at every instant; an incomplete one is never chosen; never a silent start "
+        "from step 0.",
     .check_class = CheckClass::kContinuity,
     .evidence = kNeeds,
     .parameters = {},

@@ -19,8 +19,8 @@ Finding NotKept(std::string_view check, const std::string& what, std::vector<Whe
 Finding Unclear(std::string reason, std::vector<Where> where = {});
 Finding NotApplicable(std::string reason);
 
-std::string RankName(int rank);                    // "rank 1"
-std::string Ms(Nanoseconds duration);              // "612 ms"
+std::string RankName(int rank);                            // "rank 1"
+std::string Ms(Nanoseconds duration);                      // "612 ms"
 std::string JoinNumbers(const std::vector<int>& numbers);  // "0, 2"
 
 // A line of the logs of one attempt. `writer`: a rank, or nullopt for the launcher.
@@ -46,7 +46,8 @@ struct Stretch {
 // Oldest first. Empty when the last attempt's ledgers do not say where they began and ended.
 std::vector<Stretch> EffectiveHistory(const ObservedEvidence& observed);
 
-// The state that an attempt began with: the inventory taken at its start. nullptr when there is none.
+// The state that an attempt began with: the inventory taken at its start. nullptr when there is
+// none.
 const CheckpointRecord* InventoryAtStart(const ObservedEvidence& observed, int attempt);
 
 }  // namespace shakedown

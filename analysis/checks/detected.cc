@@ -28,15 +28,16 @@ Finding Check(const CheckInput& in) {
     if (injected == nullptr || !injected->t0) return Unclear(injection.fault + " has no time");
     const auto reaction = JobReaction(in.observed, in.secret, *injected);
     if (!reaction) {
-      return Broke(kName, "the job never noticed " + injection.fault + " on " +
-                              RankName(injection.rank),
+      return Broke(kName,
+                   "the job never noticed " + injection.fault + " on " + RankName(injection.rank),
                    {injected->where});
     }
     const Nanoseconds took = reaction->at - *injected->t0;
     if (within && took > *within) {
-      Finding finding = Broke(kName, reaction->what + " " + Ms(took) + " after " +
-                                         injection.fault + ", budget " + Ms(*within),
-                              {reaction->where});
+      Finding finding = Broke(
+          kName,
+          reaction->what + " " + Ms(took) + " after " + injection.fault + ", budget " + Ms(*within),
+          {reaction->where});
       finding.expected = ToMs(*within);
       finding.observed = ToMs(took);
       finding.unit = "ms";
@@ -57,14 +58,13 @@ Finding Check(const CheckInput& in) {
 
 }  // namespace
 
-const CheckInfo detected = {
-    .name = kName,
-    .promise = "The job itself notices what goes wrong, within its budget.",
-    .check_class = CheckClass::kReaction,
-    .evidence = kNeeds,
-    .parameters = kParameters,
-    .by_time = true,
-    .depends_on_fault = true,
-    .function = Check};
+const CheckInfo detected = {.name = kName,
+                            .promise = "The job itself notices what goes wrong, within its budget.",
+                            .check_class = CheckClass::kReaction,
+                            .evidence = kNeeds,
+                            .parameters = kParameters,
+                            .by_time = true,
+                            .depends_on_fault = true,
+                            .function = Check};
 
 }  // namespace shakedown::checks

@@ -12,8 +12,9 @@ constexpr std::string_view kName = "exit_truthful";
 constexpr Need kNeeds[] = {Need::kPlan,  Need::kJob,      Need::kInjected,   Need::kObserved,
                            Need::kExits, Need::kRankLogs, Need::kLauncherLog};
 constexpr CheckParameter kParameters[] = {
-    {"expect.exit_witness", "optional: without the kernel's word on the ranks' exits the check does "
-                            "not apply",
+    {"expect.exit_witness",
+     "optional: without the kernel's word on the ranks' exits the check does "
+     "not apply",
      "it is INCONCLUSIVE then"}};
 
 using Bad = std::optional<Finding>;
@@ -27,14 +28,15 @@ std::string Status(std::optional<int64_t> code, const std::string& signal) {
 Bad Differs(const ProcessExit& kernel, const LogLine& launcher) {
   const auto code = IntField(launcher.fields, "code");
   const std::string signal = StringField(launcher.fields, "signal").value_or("");
-  const std::optional<int64_t> kernel_code = kernel.code ? std::optional<int64_t>(*kernel.code)
-                                                         : std::nullopt;
-  const bool same = kernel.signal.empty() ? signal.empty() && code == kernel_code
-                                          : signal == kernel.signal;
+  const std::optional<int64_t> kernel_code =
+      kernel.code ? std::optional<int64_t>(*kernel.code) : std::nullopt;
+  const bool same =
+      kernel.signal.empty() ? signal.empty() && code == kernel_code : signal == kernel.signal;
   if (!same) {
-    return Broke(kName, "the launcher says that " + RankName(kernel.rank) + " ended by " +
-                            Status(code, signal) + ", the kernel says " +
-                            Status(kernel_code, kernel.signal),
+    return Broke(kName,
+                 "the launcher says that " + RankName(kernel.rank) + " ended by " +
+                     Status(code, signal) + ", the kernel says " +
+                     Status(kernel_code, kernel.signal),
                  {launcher.where, kernel.where});
   }
   if (IntField(launcher.fields, "pid") != kernel.pid) {
@@ -55,8 +57,8 @@ bool SignalledByUs(const CheckInput& in, const ProcessExit& exit) {
   return false;
 }
 
-// Ended by the launcher, or otherwise: who sent the signal is known for those that we sent, and what
-// neither we nor the launcher sent, the rank brought upon itself.
+// Ended by the launcher, or otherwise: who sent the signal is known for those that we sent, and
+// what neither we nor the launcher sent, the rank brought upon itself.
 Bad WrongSender(const CheckInput& in, const ProcessExit& exit, const LogLine& launcher) {
   const std::string by = StringField(launcher.fields, "by").value_or("");
   if (by != "itself" && by != "launcher") {
@@ -64,13 +66,16 @@ Bad WrongSender(const CheckInput& in, const ProcessExit& exit, const LogLine& la
                  {launcher.where});
   }
   if (by == "launcher" && SignalledByUs(in, exit)) {
-    return Broke(kName, "the launcher claims that it ended " + RankName(exit.rank) +
-                            ", which was killed by somebody else",
+    return Broke(kName,
+                 "the launcher claims that it ended " + RankName(exit.rank) +
+                     ", which was killed by somebody else",
                  {launcher.where, exit.where});
   }
   if (by == "itself" && exit.signal == "SIGKILL" && !SignalledByUs(in, exit)) {
-    return Broke(kName, RankName(exit.rank) + " was killed and the launcher, who alone could have, "
-                                              "does not say so",
+    return Broke(kName,
+                 RankName(exit.rank) +
+                     " was killed and the launcher, who alone could have, "
+                     "does not say so",
                  {launcher.where, exit.where});
   }
   return std::nullopt;
@@ -82,9 +87,10 @@ Bad ContradictsLog(const ProcessEvidence& process, const ProcessExit& exit) {
     if (line.event == e::kRankFailed) {
       const auto said = IntField(line.fields, "exit_code");
       if (exit.signal.empty() && said != exit.code) {
-        return Broke(kName, RankName(exit.rank) + " logged exit status " +
-                                (said ? std::to_string(*said) : std::string("none")) +
-                                " and left with " + Status(exit.code, exit.signal),
+        return Broke(kName,
+                     RankName(exit.rank) + " logged exit status " +
+                         (said ? std::to_string(*said) : std::string("none")) + " and left with " +
+                         Status(exit.code, exit.signal),
                      {line.where, exit.where});
       }
     }
@@ -97,9 +103,10 @@ Bad ContradictsLog(const ProcessEvidence& process, const ProcessExit& exit) {
   }
   if (process.ledger && process.ledger->end && exit.signal.empty() &&
       process.ledger->end->exit_code != exit.code) {
-    return Broke(kName, RankName(exit.rank) + " recorded exit status " +
-                            std::to_string(process.ledger->end->exit_code) + " and left with " +
-                            Status(exit.code, exit.signal),
+    return Broke(kName,
+                 RankName(exit.rank) + " recorded exit status " +
+                     std::to_string(process.ledger->end->exit_code) + " and left with " +
+                     Status(exit.code, exit.signal),
                  {process.ledger->where, exit.where});
   }
   return std::nullopt;
@@ -116,8 +123,9 @@ Bad JobContradicts(const CheckInput& in, bool* judged) {
   for (int r = 0; r < in.job().ranks; ++r) {
     const ProcessExit* exit = FindExit(in.observed, last.attempt, r);
     if (exit != nullptr && exit->failed() && code == 0) {
-      return Broke(kName, "the job ended with status 0 although " + RankName(r) +
-                              " of its last attempt ended by " + Status(exit->code, exit->signal),
+      return Broke(kName,
+                   "the job ended with status 0 although " + RankName(r) +
+                       " of its last attempt ended by " + Status(exit->code, exit->signal),
                    {where, exit->where});
     }
   }
@@ -141,8 +149,9 @@ Finding Check(const CheckInput& in) {
       if (exit == nullptr) continue;  // it may never have started
       const bool known = exit->code || !exit->signal.empty();
       if (launcher == nullptr) {
-        return Broke(kName, "the launcher never said how " + RankName(r) + " of attempt " +
-                                std::to_string(attempt.attempt) + " ended",
+        return Broke(kName,
+                     "the launcher never said how " + RankName(r) + " of attempt " +
+                         std::to_string(attempt.attempt) + " ended",
                      {exit->where});
       }
       ++compared;
@@ -164,9 +173,8 @@ Finding Check(const CheckInput& in) {
     return in.expect().exit_witness_optional && compared > 0 ? NotApplicable(why) : Unclear(why);
   }
   if (!job_judged) return Unclear("the end of the job was not seen");
-  Finding finding =
-      Pass("launcher, logs and kernel agree about every exit", witnessed + 1,
-           static_cast<int64_t>(in.observed.attempts.size()) * in.job().ranks + 1);
+  Finding finding = Pass("launcher, logs and kernel agree about every exit", witnessed + 1,
+                         static_cast<int64_t>(in.observed.attempts.size()) * in.job().ranks + 1);
   finding.unit = "exits";
   return finding;
 }
@@ -175,8 +183,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo exit_truthful = {
     .name = kName,
-    .promise = "Exit statuses tell the truth: the launcher's, the ranks' and the job's; signals are "
-               "decoded and what the launcher ended is told apart.",
+    .promise =
+        "Exit statuses tell the truth: the launcher's, the ranks' and the job's; signals are "
+        "decoded and what the launcher ended is told apart.",
     .check_class = CheckClass::kReaction,
     .evidence = kNeeds,
     .parameters = kParameters,

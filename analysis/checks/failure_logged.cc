@@ -13,8 +13,8 @@ namespace {
 namespace e = log_events;
 
 constexpr std::string_view kName = "failure_logged";
-constexpr Need kNeeds[] = {Need::kPlan,     Need::kJob,      Need::kInjected,   Need::kObserved,
-                           Need::kRankLogs, Need::kLauncherLog};
+constexpr Need kNeeds[] = {Need::kPlan,     Need::kJob,      Need::kInjected,
+                           Need::kObserved, Need::kRankLogs, Need::kLauncherLog};
 
 // What is collected for one injection: lines that were found, and the first that is missing.
 class Story {
@@ -26,8 +26,8 @@ class Story {
   const AttemptEvidence* attempt() const { return attempt_; }
   const CheckInput& in() const { return in_; }
 
-  // A line of `writer` (nullopt: the launcher) after t0 that satisfies `wanted`. Otherwise the story
-  // is incomplete: `what` says what should have been there.
+  // A line of `writer` (nullopt: the launcher) after t0 that satisfies `wanted`. Otherwise the
+  // story is incomplete: `what` says what should have been there.
   const LogLine* Expect(std::optional<int> writer, std::string_view event, std::string_view level,
                         const std::string& what, const LineFilter& wanted = nullptr) {
     const LogLine* line = Find(writer, event, level, wanted);
@@ -48,9 +48,7 @@ class Story {
     });
   }
 
-  void Keep(const LogLine& line) {
-    found_.push_back(line.where);
-  }
+  void Keep(const LogLine& line) { found_.push_back(line.where); }
   void Miss(std::string what) {
     if (missing_.empty()) missing_ = std::move(what);
   }
@@ -81,18 +79,18 @@ bool AtStep(const SecretPlace& place, const LogLine& line) {
 // attempt.failed blames exactly this rank, and gives the last step that all had completed.
 void ExpectExitReport(Story& story, bool must_blame) {
   const int victim = story.place().rank;
-  const LogLine* report = story.Expect(
-      std::nullopt, e::kAttemptFailed, "ERROR",
-      must_blame ? " with rank " + std::to_string(victim) + " as the only cause" : "",
-      [&](const LogLine& line) {
-        bool blamed = false;
-        for (const Json& cause : Field(line.fields, "cause")) {
-          const auto rank = IntField(cause, "rank");
-          if (rank != victim) return false;  // a wrong name is worse than none
-          blamed = true;
-        }
-        return blamed || !must_blame;
-      });
+  const LogLine* report =
+      story.Expect(std::nullopt, e::kAttemptFailed, "ERROR",
+                   must_blame ? " with rank " + std::to_string(victim) + " as the only cause" : "",
+                   [&](const LogLine& line) {
+                     bool blamed = false;
+                     for (const Json& cause : Field(line.fields, "cause")) {
+                       const auto rank = IntField(cause, "rank");
+                       if (rank != victim) return false;  // a wrong name is worse than none
+                       blamed = true;
+                     }
+                     return blamed || !must_blame;
+                   });
   if (report == nullptr) return;
   const AttemptTimeline* attempt = story.in().timeline.attempt(story.place().attempt);
   const auto last_step = IntField(report->fields, "last_step");
@@ -149,9 +147,10 @@ void Hung(Story& story) {
   }
   if (fired == nullptr) {
     const bool watchdog = fires && *fires == "watchdog";
-    story.Miss(watchdog ? "the launcher did not log watchdog.fired at level ERROR with the last step"
-                        : "no peer logged collective.timeout at level ERROR with phase and step " +
-                              std::to_string(story.place().step));
+    story.Miss(watchdog
+                   ? "the launcher did not log watchdog.fired at level ERROR with the last step"
+                   : "no peer logged collective.timeout at level ERROR with phase and step " +
+                         std::to_string(story.place().step));
   } else {
     story.Keep(*fired);
   }
@@ -205,19 +204,23 @@ struct Rule {
   void (*tell)(Story&);
 };
 constexpr Rule kRules[] = {
-    {"collective.never_return", Hung}, {"data.worker_slow", WorkerSlow},
-    {"disk.full", SaveFailed},         {"memory.device_oom", OutOfMemory},
-    {"rank.kill", Killed},             {"rank.stall", Hung},
+    {"collective.never_return", Hung},
+    {"data.worker_slow", WorkerSlow},
+    {"disk.full", SaveFailed},
+    {"memory.device_oom", OutOfMemory},
+    {"rank.kill", Killed},
+    {"rank.stall", Hung},
 };
 
 std::optional<Finding> Alarm(const CheckInput& in) {
   for (const LogLine* line : in.observed.AllLines()) {
     const bool before = in.timeline.zero && line->when() < *in.timeline.zero;
     if (in.no_fault() ? line->alarming() : before && line->level == "ERROR") {
-      return Broke(kName, WriterOf(*line) + " logged " + line->event + " at level " + line->level +
-                              (in.no_fault() ? " although nothing was injected"
-                                             : " before anything was injected"),
-                   {line->where});
+      return Broke(
+          kName,
+          WriterOf(*line) + " logged " + line->event + " at level " + line->level +
+              (in.no_fault() ? " although nothing was injected" : " before anything was injected"),
+          {line->where});
     }
   }
   for (const Event* event : in.observed.Named(events::kNoProgress)) {
@@ -263,8 +266,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo failure_logged = {
     .name = kName,
-    .promise = "The job's logs say what failed, where, at the right level and with the last step; "
-               "and raise no alarm when nothing fails.",
+    .promise =
+        "The job's logs say what failed, where, at the right level and with the last step; "
+        "and raise no alarm when nothing fails.",
     .check_class = CheckClass::kReaction,
     .evidence = kNeeds,
     .parameters = {},

@@ -24,14 +24,15 @@ SecretPlace Planned(const Injection& i) {
 }
 
 bool Same(const SecretPlace& a, const SecretPlace& b) {
-  return a.rank == b.rank && a.worker == b.worker && a.attempt == b.attempt &&
-         a.point == b.point && a.step == b.step && a.occurrence == b.occurrence;
+  return a.rank == b.rank && a.worker == b.worker && a.attempt == b.attempt && a.point == b.point &&
+         a.step == b.step && a.occurrence == b.occurrence;
 }
 
 Reason ActedOnceAsPlanned(const SecretEvidence& secret, const Injection& injection,
                           const InjectedRecord** found) {
   for (const FaultNote& note : secret.missed) {
-    if (note.injection == injection.id) return NotProven{"it never acted: " + note.reason, {note.where}};
+    if (note.injection == injection.id)
+      return NotProven{"it never acted: " + note.reason, {note.where}};
   }
   for (const FaultNote& note : secret.failed) {
     if (note.injection == injection.id) {
@@ -53,14 +54,15 @@ Reason ActedOnceAsPlanned(const SecretEvidence& secret, const Injection& injecti
     return NotProven{"it is recorded as " + record.fault, {record.where}};
   }
   if (!Same(record.place, Planned(injection))) {
-    return NotProven{"it acted at " + Describe(record.place) + " instead of " +
-                         Describe(Planned(injection)),
-                     {record.where}};
+    return NotProven{
+        "it acted at " + Describe(record.place) + " instead of " + Describe(Planned(injection)),
+        {record.where}};
   }
   // A weaker means than the plan's would make a weaker proof look like the stronger one.
   if (record.level != injection.level) {
-    return NotProven{"it acted at level '" + record.level + "' instead of '" + injection.level + "'",
-                     {record.where}};
+    return NotProven{
+        "it acted at level '" + record.level + "' instead of '" + injection.level + "'",
+        {record.where}};
   }
   if (!record.t0) return NotProven{"the record of it has no time", {record.where}};
   return std::nullopt;
@@ -82,11 +84,12 @@ Reason HeldAsPlanned(const CheckInput& in, const Injection& injection,
   }
   const double limit_ms = ToMs(in.plan().hold_limit);
   if (!hold->hold_ms || *hold->hold_ms > limit_ms) {
-    return NotProven{"its target was held for " +
-                         (hold->hold_ms ? Ms(Nanoseconds(static_cast<int64_t>(*hold->hold_ms * 1e6)))
-                                        : std::string("an unknown time")) +
-                         ", limit " + Ms(in.plan().hold_limit),
-                     {hold->where}};
+    return NotProven{
+        "its target was held for " +
+            (hold->hold_ms ? Ms(Nanoseconds(static_cast<int64_t>(*hold->hold_ms * 1e6)))
+                           : std::string("an unknown time")) +
+            ", limit " + Ms(in.plan().hold_limit),
+        {hold->where}};
   }
   if (!hold->reached_ns || injected.t0->ns < *hold->reached_ns) {
     return NotProven{"it acted before its target was held", {hold->where, injected.where}};
@@ -152,8 +155,8 @@ Reason ObservedAgrees(const CheckInput& in, const Injection& injection,
   }
   if (injection.fault == "rank.kill") {
     const auto signal = injection.with.find("signal");
-    const auto* name = signal == injection.with.end() ? nullptr
-                                                      : std::get_if<std::string>(&signal->second);
+    const auto* name =
+        signal == injection.with.end() ? nullptr : std::get_if<std::string>(&signal->second);
     // Other signals a rank may handle; how it ends is then its own affair.
     if (name != nullptr && *name == "KILL") {
       if (exit == nullptr) return NotProven{"its target was never seen to end", {}};
@@ -180,8 +183,9 @@ Reason ObservedAgrees(const CheckInput& in, const Injection& injection,
       return std::nullopt;
     }
   }
-  return NotProven{"its target's page does not stand at " + std::string(PointName(injection.point)) +
-                       " of step " + std::to_string(injection.step),
+  return NotProven{"its target's page does not stand at " +
+                       std::string(PointName(injection.point)) + " of step " +
+                       std::to_string(injection.step),
                    {last->where}};
 }
 
@@ -230,9 +234,10 @@ Finding Check(const CheckInput& in) {
   Json proven = Json::array();
   for (const Injection& injection : in.plan().injections) {
     if (const auto reason = WhyNotProven(in, injection)) {
-      return NotKept(kName, injection.fault + " (injection " + std::to_string(injection.id) + "): " +
-                                reason->why,
-                     reason->where);
+      return NotKept(
+          kName,
+          injection.fault + " (injection " + std::to_string(injection.id) + "): " + reason->why,
+          reason->where);
     }
     proven.push_back(injection.fault);
   }
@@ -248,8 +253,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo fault_proven = {
     .name = kName,
-    .promise = "Each planned fault acted exactly as planned, once, where and as long as planned, "
-               "and nothing else was injected.",
+    .promise =
+        "Each planned fault acted exactly as planned, once, where and as long as planned, "
+        "and nothing else was injected.",
     .check_class = CheckClass::kProof,
     .evidence = kNeeds,
     .parameters = {},

@@ -31,8 +31,9 @@ Finding Check(const CheckInput& in) {
   for (const std::string_view kind : kKinds) {
     const Json& left = Field(event.fields, kind);
     if (left.is_array() && !left.empty()) {
-      return Broke(kName, std::to_string(left.size()) + " " + std::string(kind) +
-                              " left by the job: " + DumpJson(left),
+      return Broke(kName,
+                   std::to_string(left.size()) + " " + std::string(kind) +
+                       " left by the job: " + DumpJson(left),
                    {where});
     }
     const bool looked = left.is_array() && Inspected(event, kind);
@@ -52,8 +53,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo nothing_left = {
     .name = kName,
-    .promise = "After the job ended by itself, no process, temporary file, mount or shared memory "
-               "of it is left.",
+    .promise =
+        "After the job ended by itself, no process, temporary file, mount or shared memory "
+        "of it is left.",
     .check_class = CheckClass::kCleanUp,
     .evidence = kNeeds,
     .parameters = {},

@@ -9,8 +9,9 @@ constexpr std::string_view kName = "outcome_reached";
 constexpr Need kNeeds[] = {Need::kPlan,  Need::kJob,     Need::kObserved,
                            Need::kExits, Need::kLedgers, Need::kCheckpoints};
 constexpr CheckParameter kParameters[] = {
-    {"expect.outcome", "unaffected and degrades: one attempt; recovers: another attempt, and all "
-                       "planned steps done; stops_cleanly: a failure status, all ranks ended",
+    {"expect.outcome",
+     "unaffected and degrades: one attempt; recovers: another attempt, and all "
+     "planned steps done; stops_cleanly: a failure status, all ranks ended",
      "unaffected"}};
 
 std::string Status(const Event& exited) {
@@ -31,20 +32,22 @@ std::optional<Finding> Incomplete(const CheckInput& in, const AttemptEvidence& l
   uint64_t next = ledger.start->step + 1;
   for (const LedgerStep& row : ledger.steps) {
     if (row.step != next) {
-      return Broke(kName, name + " did step " + std::to_string(row.step) + " where step " +
-                              std::to_string(next) + " was due",
+      return Broke(kName,
+                   name + " did step " + std::to_string(row.step) + " where step " +
+                       std::to_string(next) + " was due",
                    {LedgerRow(*process, row.step)});
     }
     ++next;
   }
   if (next != steps + 1) {
-    return Broke(kName, name + " ended after step " + std::to_string(next - 1) + " of " +
-                            std::to_string(steps),
-                 {{process->folder + "/" + kRankLedger, static_cast<int>(ledger.steps.size())}});
+    return Broke(
+        kName,
+        name + " ended after step " + std::to_string(next - 1) + " of " + std::to_string(steps),
+        {{process->folder + "/" + kRankLedger, static_cast<int>(ledger.steps.size())}});
   }
   if (!ledger.end || ledger.end->step != steps || ledger.end->exit_code != 0) {
-    return Broke(kName, name + " did not record a successful end after step " +
-                            std::to_string(steps),
+    return Broke(kName,
+                 name + " did not record a successful end after step " + std::to_string(steps),
                  {ledger.where});
   }
   int64_t seen = 0;
@@ -76,8 +79,7 @@ std::optional<Finding> FinalCheckpointMissing(const CheckInput& in) {
 }
 
 Finding Stopped(const Event& exited) {
-  if (IntField(exited.fields, "code").value_or(1) == 0 &&
-      !StringField(exited.fields, "signal")) {
+  if (IntField(exited.fields, "code").value_or(1) == 0 && !StringField(exited.fields, "signal")) {
     return Broke(kName, "the job ended with status 0 although it was to stop",
                  {ObservedEvidence::At(exited)});
   }
@@ -93,9 +95,10 @@ Finding Check(const CheckInput& in) {
   const Event* exited = in.observed.First(events::kJobExited);
   if (exited == nullptr) {
     if (ended != nullptr && StringField(ended->fields, "how") == "timed_out") {
-      return Broke(kName, "the job did not end by itself: " +
-                              StringField(ended->fields, "reason").value_or(""),
-                   {ObservedEvidence::At(*ended)});
+      return Broke(
+          kName,
+          "the job did not end by itself: " + StringField(ended->fields, "reason").value_or(""),
+          {ObservedEvidence::At(*ended)});
     }
     return Unclear("the end of the job was not seen");
   }
@@ -118,8 +121,8 @@ Finding Check(const CheckInput& in) {
     if (auto bad = Incomplete(in, last, r)) return *bad;
   }
   if (EffectiveHistory(in.observed).empty()) {
-    return Broke(kName, "the attempts together do not cover steps 1 to " +
-                            std::to_string(in.job().steps));
+    return Broke(kName,
+                 "the attempts together do not cover steps 1 to " + std::to_string(in.job().steps));
   }
   if (auto bad = FinalCheckpointMissing(in)) return *bad;
   Finding finding = Pass("all ranks did all planned steps", in.job().ranks, in.job().ranks);
@@ -133,8 +136,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo outcome_reached = {
     .name = kName,
-    .promise = "The job ended as expected: all planned steps on all ranks, a final checkpoint of "
-               "that step, the right status.",
+    .promise =
+        "The job ended as expected: all planned steps on all ranks, a final checkpoint of "
+        "that step, the right status.",
     .check_class = CheckClass::kRecovery,
     .evidence = kNeeds,
     .parameters = kParameters,

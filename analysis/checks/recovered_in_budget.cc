@@ -8,8 +8,8 @@ extern const CheckInfo recovered_in_budget;
 namespace {
 
 constexpr std::string_view kName = "recovered_in_budget";
-constexpr Need kNeeds[] = {Need::kPlan,  Need::kJob,   Need::kInjected, Need::kObserved,
-                           Need::kPages, Need::kLedgers};
+constexpr Need kNeeds[] = {Need::kPlan,     Need::kJob,   Need::kInjected,
+                           Need::kObserved, Need::kPages, Need::kLedgers};
 constexpr CheckParameter kParameters[] = {
     {"expect.budget.recovery", "from the injection to the first new step on all ranks",
      "not judged by time, but there must be a new step"},
@@ -39,11 +39,10 @@ Bad LostTooMuch(const CheckInput& in, const Recovery& recovery) {
   const int64_t budget = in.expect().lost_steps_budget.value_or(2 * in.job().checkpoint.every);
   if (!in.expect().lost_steps_budget && in.job().checkpoint.every == 0) return std::nullopt;
   if (*recovery.lost_steps <= budget) return std::nullopt;
-  return OverBudget("attempt " + std::to_string(recovery.attempt) + " lost " +
-                        std::to_string(*recovery.lost_steps) + " steps, budget " +
-                        std::to_string(budget),
-                    static_cast<double>(budget), static_cast<double>(*recovery.lost_steps),
-                    "steps");
+  return OverBudget(
+      "attempt " + std::to_string(recovery.attempt) + " lost " +
+          std::to_string(*recovery.lost_steps) + " steps, budget " + std::to_string(budget),
+      static_cast<double>(budget), static_cast<double>(*recovery.lost_steps), "steps");
 }
 
 Bad TooLate(const CheckInput& in, const Recovery& recovery) {
@@ -62,9 +61,9 @@ Bad TooLate(const CheckInput& in, const Recovery& recovery) {
   if (!took) return Unclear("no injection came before attempt " + std::to_string(recovery.attempt));
   const auto& budget = in.expect().recovery_budget;
   if (!budget || *took <= *budget) return std::nullopt;
-  return OverBudget("the first new step came " + Ms(*took) + " after the injection, budget " +
-                        Ms(*budget),
-                    ToMs(*budget), ToMs(*took), "ms");
+  return OverBudget(
+      "the first new step came " + Ms(*took) + " after the injection, budget " + Ms(*budget),
+      ToMs(*budget), ToMs(*took), "ms");
 }
 
 std::optional<Nanoseconds> MedianStep(const RankTimeline& rank,
@@ -91,9 +90,8 @@ Bad SlowerThanBefore(const CheckInput& in) {
     const auto before = MedianStep(first, [&](MonoTime t) { return t < *in.timeline.zero; });
     const auto after = MedianStep(rank, [&](MonoTime t) { return t > *in.timeline.fault_end; });
     if (!before || !after) continue;
-    const double limit =
-        std::max(static_cast<double>(before->count()) * kSlower,
-                 static_cast<double>((*before + kSlowerSlack).count()));
+    const double limit = std::max(static_cast<double>(before->count()) * kSlower,
+                                  static_cast<double>((*before + kSlowerSlack).count()));
     if (static_cast<double>(after->count()) > limit) {
       return OverBudget(RankName(rank.rank) + " needs " + Ms(*after) + " for a step, " +
                             Ms(*before) + " before the fault",
@@ -115,9 +113,9 @@ Finding Check(const CheckInput& in) {
   }
   if (auto bad = SlowerThanBefore(in)) return *bad;
   const auto count = static_cast<int64_t>(in.timeline.recoveries.size());
-  Finding finding = Pass(slowest ? "the first new step came after " + Ms(*slowest)
-                                 : "no step was left to do",
-                         count, count);
+  Finding finding =
+      Pass(slowest ? "the first new step came after " + Ms(*slowest) : "no step was left to do",
+           count, count);
   if (slowest) finding.observed = ToMs(*slowest);
   if (in.expect().recovery_budget) finding.expected = ToMs(*in.expect().recovery_budget);
   finding.unit = "ms";
@@ -128,8 +126,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo recovered_in_budget = {
     .name = kName,
-    .promise = "The job gets back to new steps within its budgets of time and lost steps, and back "
-               "to its speed.",
+    .promise =
+        "The job gets back to new steps within its budgets of time and lost steps, and back "
+        "to its speed.",
     .check_class = CheckClass::kRecovery,
     .evidence = kNeeds,
     .parameters = kParameters,

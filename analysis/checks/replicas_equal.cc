@@ -22,12 +22,13 @@ Bad DigestsDiffer(const AttemptEvidence& attempt, int64_t* compared) {
       if (fresh) return std::nullopt;
       ++*compared;
       if (weights.bytes != 0 && it->second.second == weights) return std::nullopt;
-      return Broke(kName, RankName(it->second.first->rank) + " and " + RankName(process.rank) +
-                              " hold different weights " +
-                              (key == 0 ? std::string("at the start")
-                                        : "after step " + std::to_string(key)) +
-                              " of attempt " + std::to_string(attempt.attempt),
-                   {LedgerRow(*it->second.first, key), LedgerRow(process, key)});
+      return Broke(
+          kName,
+          RankName(it->second.first->rank) + " and " + RankName(process.rank) +
+              " hold different weights " +
+              (key == 0 ? std::string("at the start") : "after step " + std::to_string(key)) +
+              " of attempt " + std::to_string(attempt.attempt),
+          {LedgerRow(*it->second.first, key), LedgerRow(process, key)});
     };
     if (process.ledger->start) {
       if (auto bad = differs(0, process.ledger->start->state.weights)) return bad;
@@ -49,8 +50,8 @@ Bad DumpDiffers(const ProcessEvidence& process, const char* file,
                  {where});
   }
   if (dump->digest != stated->digest || dump->bytes.size() != stated->bytes) {
-    return Broke(kName, RankName(process.rank) + ": " + file +
-                            " is not what its ledger says it held",
+    return Broke(kName,
+                 RankName(process.rank) + ": " + file + " is not what its ledger says it held",
                  {where, {process.folder + "/" + kRankLedger, 0}});
   }
   return std::nullopt;
@@ -78,8 +79,8 @@ Bad DumpsDiffer(const CheckInput& in, const AttemptEvidence& last, int64_t* comp
     const bool same = process->weights_start->bytes == first->weights_start->bytes &&
                       process->weights_end->bytes == first->weights_end->bytes;
     if (!same) {
-      return Broke(kName, RankName(first->rank) + " and " + RankName(r) +
-                              " dumped different weights",
+      return Broke(kName,
+                   RankName(first->rank) + " and " + RankName(r) + " dumped different weights",
                    {{first->folder, 0}, {process->folder, 0}});
     }
     ++*compared;
@@ -113,8 +114,8 @@ Finding Check(const CheckInput& in) {
     // Start and each step of the last attempt, and the dumps, of every rank with the first.
     least *= steps + 2;
   }
-  Finding finding = Pass("all ranks hold the same weights after each load and each step", compared,
-                         least);
+  Finding finding =
+      Pass("all ranks hold the same weights after each load and each step", compared, least);
   finding.unit = "comparisons";
   return finding;
 }
@@ -123,8 +124,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo replicas_equal = {
     .name = kName,
-    .promise = "All ranks hold the same weights, after each load and at each step, and their dumps "
-               "are what their ledgers say.",
+    .promise =
+        "All ranks hold the same weights, after each load and at each step, and their dumps "
+        "are what their ledgers say.",
     .check_class = CheckClass::kContinuity,
     .evidence = kNeeds,
     .parameters = {},

@@ -21,13 +21,15 @@ std::optional<int64_t> ExpectedRestarts(const CheckInput& in) {
   if (in.expect().restarts) return in.expect().restarts;
   switch (in.expect().outcome) {
     case Outcome::kUnaffected:
-    case Outcome::kDegrades: return 0;
+    case Outcome::kDegrades:
+      return 0;
     case Outcome::kRecovers: {
       int64_t last = 0;
       for (const Injection& i : in.plan().injections) last = std::max<int64_t>(last, i.attempt);
       return last + 1;
     }
-    case Outcome::kStopsCleanly: return std::nullopt;
+    case Outcome::kStopsCleanly:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -56,11 +58,11 @@ std::optional<Finding> NotFresh(const CheckInput& in) {
     }
     const auto left = IntField(line->fields, "restarts_left");
     if (left != in.job().max_restarts - attempt.attempt) {
-      return Broke(kName, name + " began with " +
-                              (left ? std::to_string(*left) : std::string("an unknown number of")) +
-                              " restarts left, " +
-                              std::to_string(in.job().max_restarts - attempt.attempt) +
-                              " are right",
+      return Broke(kName,
+                   name + " began with " +
+                       (left ? std::to_string(*left) : std::string("an unknown number of")) +
+                       " restarts left, " +
+                       std::to_string(in.job().max_restarts - attempt.attempt) + " are right",
                    {line->where});
     }
   }
@@ -78,14 +80,13 @@ Finding Check(const CheckInput& in) {
   }
   if (const int64_t executions = Executions(in); executions != attempts) {
     return Broke(kName, "processes of " + std::to_string(executions) +
-                            " attempts were seen, the launcher logged " +
-                            std::to_string(attempts));
+                            " attempts were seen, the launcher logged " + std::to_string(attempts));
   }
   Finding finding;
   const auto expected = ExpectedRestarts(in);
   if (restarts > allowed) {
-    finding = Broke(kName, "the job restarted " + std::to_string(restarts) + " times, allowed are " +
-                               std::to_string(allowed));
+    finding = Broke(kName, "the job restarted " + std::to_string(restarts) +
+                               " times, allowed are " + std::to_string(allowed));
     finding.expected = allowed;
   } else if (expected && restarts != *expected) {
     finding = Broke(kName, "the job restarted " + std::to_string(restarts) +
@@ -105,8 +106,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo restart_budget = {
     .name = kName,
-    .promise = "Restarts are counted over all ranks together, end when they are used up, and begin "
-               "with a fresh store each.",
+    .promise =
+        "Restarts are counted over all ranks together, end when they are used up, and begin "
+        "with a fresh store each.",
     .check_class = CheckClass::kRecovery,
     .evidence = kNeeds,
     .parameters = kParameters,

@@ -28,8 +28,7 @@ uint64_t LearningRateBits(const JobConfig& job, uint64_t step) {
   const auto s = static_cast<double>(step);
   const auto warmup = static_cast<double>(job.warmup_steps);
   const auto steps = static_cast<double>(job.steps);
-  const double rate = s <= warmup ? peak * s / warmup
-                                  : peak * (steps - s + 1.0) / (steps - warmup);
+  const double rate = s <= warmup ? peak * s / warmup : peak * (steps - s + 1.0) / (steps - warmup);
   return std::bit_cast<uint64_t>(rate);
 }
 
@@ -43,8 +42,9 @@ Bad WrongCheckpoint(const CheckInput& in, const AttemptEvidence& attempt) {
     const uint64_t step = process.ledger->start->step;
     const std::vector<Where> where = {process.ledger->where};
     if (common && *common != step) {
-      return Broke(kName, name + ": ranks resumed from steps " + std::to_string(*common) +
-                              " and " + std::to_string(step),
+      return Broke(kName,
+                   name + ": ranks resumed from steps " + std::to_string(*common) + " and " +
+                       std::to_string(step),
                    where);
     }
     common = step;
@@ -54,15 +54,17 @@ Bad WrongCheckpoint(const CheckInput& in, const AttemptEvidence& attempt) {
     }
     const int64_t newest = inventory->NewestVerified().value_or(0);
     if (std::cmp_not_equal(step, newest)) {
-      return Broke(kName, name + ": " + RankName(process.rank) + " resumed from step " +
-                              std::to_string(step) + ", the newest complete checkpoint was of step " +
-                              std::to_string(newest),
+      return Broke(kName,
+                   name + ": " + RankName(process.rank) + " resumed from step " +
+                       std::to_string(step) + ", the newest complete checkpoint was of step " +
+                       std::to_string(newest),
                    {process.ledger->where, inventory->where});
     }
     const auto& stated = in.expect().resume_from;
     if (attempt.attempt == 1 && stated && std::cmp_not_equal(step, *stated)) {
-      return Broke(kName, name + " resumed from step " + std::to_string(step) +
-                              ", the scenario expects step " + std::to_string(*stated),
+      return Broke(kName,
+                   name + " resumed from step " + std::to_string(step) +
+                       ", the scenario expects step " + std::to_string(*stated),
                    where);
     }
   }
@@ -123,8 +125,8 @@ Bad RowDiffers(const CheckInput& in, const ProcessEvidence& process, const Ledge
   if (Undigested(row.state)) return Broke(kName, at + ": a digest is over no bytes", here());
   const LedgerStep* reference = in.reference.ledger(process.rank)->Find(row.step);
   if (reference == nullptr) return Broke(kName, at + " is not in the undisturbed run", here());
-  const std::string difference = row.step < tolerated ? Difference(row, *reference)
-                                                      : DifferenceOfOrder(row, *reference);
+  const std::string difference =
+      row.step < tolerated ? Difference(row, *reference) : DifferenceOfOrder(row, *reference);
   if (difference.empty()) return std::nullopt;
   return Broke(kName, at + ": " + difference + " differs from the undisturbed run",
                {LedgerRow(process, row.step),
@@ -140,9 +142,10 @@ Bad StartDiffers(const CheckInput& in, const ProcessEvidence& process, uint64_t 
   if (start.step == 0 && reference.start) expected = &reference.start->state;
   if (const LedgerStep* row = reference.Find(start.step)) expected = &row->state;
   if (expected == nullptr || start.state == *expected) return std::nullopt;
-  return Broke(kName, "attempt " + std::to_string(process.attempt) + ", " + RankName(process.rank) +
-                          ": the state at the start is not that of the undisturbed run after step " +
-                          std::to_string(start.step),
+  return Broke(kName,
+               "attempt " + std::to_string(process.attempt) + ", " + RankName(process.rank) +
+                   ": the state at the start is not that of the undisturbed run after step " +
+                   std::to_string(start.step),
                {process.ledger->where});
 }
 
@@ -151,9 +154,10 @@ Bad Gap(const ProcessEvidence& process) {
   uint64_t next = process.ledger->start->step + 1;
   for (const LedgerStep& row : process.ledger->steps) {
     if (row.step != next) {
-      return Broke(kName, "attempt " + std::to_string(process.attempt) + ", " +
-                              RankName(process.rank) + ": step " + std::to_string(row.step) +
-                              " where step " + std::to_string(next) + " was due",
+      return Broke(kName,
+                   "attempt " + std::to_string(process.attempt) + ", " + RankName(process.rank) +
+                       ": step " + std::to_string(row.step) + " where step " +
+                       std::to_string(next) + " was due",
                    {LedgerRow(process, row.step)});
     }
     ++next;
@@ -182,9 +186,8 @@ Bad FinalWeightsDiffer(const CheckInput& in, int64_t* compared, double* largest)
   if (in.expect().outcome == Outcome::kStopsCleanly || in.observed.attempts.empty()) {
     return std::nullopt;
   }
-  const double tolerance = in.expect().outcome == Outcome::kDegrades
-                               ? in.expect().weights_tolerance.value_or(0)
-                               : 0;
+  const double tolerance =
+      in.expect().outcome == Outcome::kDegrades ? in.expect().weights_tolerance.value_or(0) : 0;
   for (int r = 0; r < in.job().ranks; ++r) {
     const ProcessEvidence* process = in.observed.attempts.back().rank(r);
     if (process == nullptr || !process->weights_end) {
@@ -195,16 +198,18 @@ Bad FinalWeightsDiffer(const CheckInput& in, int64_t* compared, double* largest)
     const auto difference = LargestDifference(process->weights_end->bytes, reference->bytes);
     const Where where{process->folder + "/" + kRankWeightsEnd, 0};
     if (!difference) {
-      return Broke(kName, RankName(r) + ": the final weights have another size than those of the "
-                                        "undisturbed run",
+      return Broke(kName,
+                   RankName(r) +
+                       ": the final weights have another size than those of the "
+                       "undisturbed run",
                    {where});
     }
     *largest = std::max(*largest, *difference);
     const bool equal = process->weights_end->bytes == reference->bytes;
     if (tolerance == 0 ? !equal : *difference > tolerance) {
-      Finding finding = Broke(kName, RankName(r) + ": a final weight differs by " +
-                                         std::to_string(*difference) +
-                                         " from the undisturbed run",
+      Finding finding = Broke(kName,
+                              RankName(r) + ": a final weight differs by " +
+                                  std::to_string(*difference) + " from the undisturbed run",
                               {where});
       finding.expected = tolerance;
       finding.observed = *difference;
@@ -256,8 +261,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo resume_equal = {
     .name = kName,
-    .promise = "The job resumes from the newest complete checkpoint, and every step equals the "
-               "undisturbed run bit for bit, or ends within the stated tolerance.",
+    .promise =
+        "The job resumes from the newest complete checkpoint, and every step equals the "
+        "undisturbed run bit for bit, or ends within the stated tolerance.",
     .check_class = CheckClass::kContinuity,
     .evidence = kNeeds,
     .parameters = kParameters,

@@ -48,8 +48,8 @@ Missing MissingRankFiles(const CheckInput& in, const char* name, bool last_only)
   for (const AttemptEvidence& attempt : in.observed.attempts) {
     if (last_only && &attempt != &in.observed.attempts.back()) continue;
     for (int r = 0; r < in.observed.job->ranks; ++r) {
-      const std::string file = "attempt-" + std::to_string(attempt.attempt) + "/rank-" +
-                               std::to_string(r) + "/" + name;
+      const std::string file =
+          "attempt-" + std::to_string(attempt.attempt) + "/rank-" + std::to_string(r) + "/" + name;
       if (Missing missing = MissingFile(in, file, !Damaged(in, file))) return missing;
     }
   }
@@ -124,20 +124,24 @@ std::optional<std::string> WhatIsMissing(const CheckInput& in, Need need) {
     case Need::kJob:
       if (!in.observed.job) return "the job's configuration is in no file";
       return std::nullopt;
-    case Need::kObserved: return MissingEvents(in);
-    case Need::kPages: return MissingRecords(in, !in.observed.pages.empty(), "page.sampled");
+    case Need::kObserved:
+      return MissingEvents(in);
+    case Need::kPages:
+      return MissingRecords(in, !in.observed.pages.empty(), "page.sampled");
     case Need::kExits:
-      return MissingRecords(in,
-                            !in.observed.exits.empty() ||
-                                in.observed.First(events::kJobExited) != nullptr,
-                            "process.exited and no job.exited");
-    case Need::kLoad: return MissingRecords(in, in.load.samples > 0, "load.sampled");
+      return MissingRecords(
+          in, !in.observed.exits.empty() || in.observed.First(events::kJobExited) != nullptr,
+          "process.exited and no job.exited");
+    case Need::kLoad:
+      return MissingRecords(in, in.load.samples > 0, "load.sampled");
     case Need::kLedgers: {
       // Of the last attempt all; of earlier ones, those that are there must be what was sealed.
       return MissingRankFiles(in, kRankLedger, false);
     }
-    case Need::kRankLogs: return MissingRankFiles(in, kRankLog, false);
-    case Need::kLauncherLog: return MissingLauncherLog(in);
+    case Need::kRankLogs:
+      return MissingRankFiles(in, kRankLog, false);
+    case Need::kLauncherLog:
+      return MissingLauncherLog(in);
     case Need::kCheckpoints:
       if (!in.observed.checkpoints) return "checkpoints.jsonl is missing";
       return MissingFile(in, "checkpoints.jsonl", true);
@@ -145,7 +149,8 @@ std::optional<std::string> WhatIsMissing(const CheckInput& in, Need need) {
       if (Missing missing = MissingRankFiles(in, kRankWeightsStart, true)) return missing;
       return MissingRankFiles(in, kRankWeightsEnd, true);
     }
-    case Need::kReference: return MissingReference(in);
+    case Need::kReference:
+      return MissingReference(in);
     case Need::kLeftovers:
       return MissingRecords(in, in.observed.First(events::kLeftoversInspected) != nullptr,
                             "leftovers.inspected");

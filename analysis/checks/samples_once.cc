@@ -15,6 +15,9 @@ constexpr Need kNeeds[] = {Need::kJob, Need::kObserved, Need::kLedgers};
 
 using Bad = std::optional<Finding>;
 
+// An order of so many samples is 64 MiB; a larger set needs another way to tell.
+constexpr uint64_t kMaxSamples = 1U << 24;
+
 // The order of an epoch, from the description in harness/wire/schedule.h and the published
 // algorithms, with none of the trainer's code: SplitMix64 (Steele, Lea, Flood 2014) seeded with the
 // job's seed and then, byte by byte, with the stream's name; a Fisher-Yates shuffle from the end;
@@ -70,8 +73,9 @@ Bad DigestsWrong(const ProcessEvidence& process, const LedgerStep& row) {
   const std::string_view all(reinterpret_cast<const char*>(row.ids.data()),
                              row.ids.size() * sizeof(uint32_t));
   if (!row.ids.empty() && row.ids_digest == Xxh3Of(all) && row.ids_sum == sum) return std::nullopt;
-  return Broke(kName, RankName(process.rank) + ", step " + std::to_string(row.step) +
-                          ": the digests are not those of the samples that it names",
+  return Broke(kName,
+               RankName(process.rank) + ", step " + std::to_string(row.step) +
+                   ": the digests are not those of the samples that it names",
                {LedgerRow(process, row.step)});
 }
 
@@ -82,10 +86,10 @@ Bad OrderWrong(const ProcessEvidence& process, const LedgerStep& row, const Geom
   const std::string at = RankName(process.rank) + ", step " + std::to_string(row.step);
   const uint64_t epoch = (row.step - 1) / g.steps_per_epoch;
   if (row.epoch != epoch || row.position != (k + 1) * g.batch) {
-    return Broke(kName, at + " is at position " + std::to_string(row.position) + " of epoch " +
-                            std::to_string(row.epoch) + ", due was position " +
-                            std::to_string((k + 1) * g.batch) + " of epoch " +
-                            std::to_string(epoch),
+    return Broke(kName,
+                 at + " is at position " + std::to_string(row.position) + " of epoch " +
+                     std::to_string(row.epoch) + ", due was position " +
+                     std::to_string((k + 1) * g.batch) + " of epoch " + std::to_string(epoch),
                  {LedgerRow(process, row.step)});
   }
   const uint64_t from = k * g.batch + static_cast<uint64_t>(process.rank) * g.per_rank;
@@ -108,9 +112,9 @@ class Usage {
         return Broke(kName, name + " does not exist", {LedgerRow(process, row.step)});
       }
       if (!used_[epoch].insert(id).second) {
-        return Broke(kName, name + " was used twice in epoch " + std::to_string(epoch) +
-                                ", again by " + RankName(process.rank) + " in step " +
-                                std::to_string(row.step),
+        return Broke(kName,
+                     name + " was used twice in epoch " + std::to_string(epoch) + ", again by " +
+                         RankName(process.rank) + " in step " + std::to_string(row.step),
                      {LedgerRow(process, row.step)});
       }
     }
@@ -140,8 +144,9 @@ Finding Check(const CheckInput& in) {
   g.samples = static_cast<uint64_t>(in.observed.samples);
   g.per_rank = static_cast<uint64_t>(job.micro_batch) * static_cast<uint64_t>(job.accumulation);
   g.batch = g.per_rank * static_cast<uint64_t>(job.ranks);
-  if (g.samples == 0 || g.batch == 0 || g.samples / g.batch == 0 || g.samples > UINT32_MAX) {
-    return Unclear("the size of the data set is not known, or is less than a batch");
+  if (g.samples == 0 || g.batch == 0 || g.samples / g.batch == 0 || g.samples > kMaxSamples) {
+    return Unclear(
+        "the size of the data set is not known, less than a batch, or more than is recomputed");
   }
   g.steps_per_epoch = g.samples / g.batch;
   const std::vector<Stretch> history = EffectiveHistory(in.observed);
@@ -186,8 +191,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo samples_once = {
     .name = kName,
-    .promise = "Within an epoch every sample of the declared set is used exactly once, in the "
-               "declared order, across restarts.",
+    .promise =
+        "Within an epoch every sample of the declared set is used exactly once, in the "
+        "declared order, across restarts.",
     .check_class = CheckClass::kContinuity,
     .evidence = kNeeds,
     .parameters = {},

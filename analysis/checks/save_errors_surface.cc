@@ -12,7 +12,7 @@ namespace {
 namespace e = log_events;
 
 constexpr std::string_view kName = "save_errors_surface";
-constexpr Need kNeeds[] = {Need::kPlan,  Need::kJob,     Need::kObserved,   Need::kPages,
+constexpr Need kNeeds[] = {Need::kPlan,    Need::kJob,      Need::kObserved,   Need::kPages,
                            Need::kLedgers, Need::kRankLogs, Need::kCheckpoints};
 
 // Arrival is later than writing, and the ledger's time is that of writing.
@@ -38,8 +38,8 @@ std::vector<FailedSave> FailedSaves(const CheckInput& in) {
     const InjectedRecord* injected = in.secret.Injected(injection.id);
     if (!IsStorageFault(injection.fault) || injected == nullptr) continue;
     failed[{injection.attempt, injection.step}] = {
-        injection.attempt, injection.step,           0,
-        injection.rank,    injection.fault + " acted on it", injected->where};
+        injection.attempt, injection.step, 0, injection.rank, injection.fault + " acted on it",
+        injected->where};
   }
   for (const PageSample& page : in.observed.pages) {
     if (!page.checkpoint_error || page.worker) continue;
@@ -62,9 +62,8 @@ const LogLine* Report(const AttemptEvidence& attempt, const FailedSave& save) {
   for (const ProcessEvidence& process : attempt.ranks) {
     if (save.rank && process.rank != *save.rank) continue;
     const LogLine* line =
-        FindLine(attempt, process.rank, e::kCheckpointFailed, "ERROR", [&](const LogLine& l) {
-          return IntField(l.fields, "checkpoint") == save.step;
-        });
+        FindLine(attempt, process.rank, e::kCheckpointFailed, "ERROR",
+                 [&](const LogLine& l) { return IntField(l.fields, "checkpoint") == save.step; });
     if (line != nullptr) return line;
   }
   return nullptr;
@@ -73,20 +72,21 @@ const LogLine* Report(const AttemptEvidence& attempt, const FailedSave& save) {
 Bad ReportedLate(const CheckInput& in, const AttemptEvidence& attempt, const FailedSave& save,
                  const LogLine& report) {
   for (const ProcessEvidence& process : attempt.ranks) {
-    const LogLine* later =
-        FindLine(attempt, process.rank, e::kCheckpointSaved, "INFO", [&](const LogLine& l) {
-          return IntField(l.fields, "checkpoint").value_or(0) > save.step;
-        });
+    const LogLine* later = FindLine(
+        attempt, process.rank, e::kCheckpointSaved, "INFO",
+        [&](const LogLine& l) { return IntField(l.fields, "checkpoint").value_or(0) > save.step; });
     if (later != nullptr && later->t < report.t) {
-      return Broke(kName, "that checkpoint " + std::to_string(save.step) +
-                              " failed was logged only after a later one was saved",
+      return Broke(kName,
+                   "that checkpoint " + std::to_string(save.step) +
+                       " failed was logged only after a later one was saved",
                    {report.where, later->where});
     }
     const uint64_t next = static_cast<uint64_t>(save.step + in.job().checkpoint.every);
     const LedgerStep* row = process.ledger ? process.ledger->Find(next) : nullptr;
     if (row != nullptr && report.when().ns > row->t_ns + kArrivalSlack.count()) {
-      return Broke(kName, "that checkpoint " + std::to_string(save.step) +
-                              " failed was logged only after the next save had begun",
+      return Broke(kName,
+                   "that checkpoint " + std::to_string(save.step) +
+                       " failed was logged only after the next save had begun",
                    {report.where, LedgerRow(process, next)});
     }
   }
@@ -106,19 +106,20 @@ Bad ClaimedAsSuccess(const CheckInput& in, const AttemptEvidence& attempt, int64
   if (SeenComplete(in, attempt.attempt, step)) return std::nullopt;
   for (const ProcessEvidence& process : attempt.ranks) {
     const LogLine* saved =
-        FindLine(attempt, process.rank, e::kCheckpointSaved, "INFO", [&](const LogLine& l) {
-          return IntField(l.fields, "checkpoint") == step;
-        });
+        FindLine(attempt, process.rank, e::kCheckpointSaved, "INFO",
+                 [&](const LogLine& l) { return IntField(l.fields, "checkpoint") == step; });
     if (saved != nullptr) {
-      return Broke(kName, RankName(process.rank) + " logged checkpoint " + std::to_string(step) +
-                              " as saved, which failed",
+      return Broke(kName,
+                   RankName(process.rank) + " logged checkpoint " + std::to_string(step) +
+                       " as saved, which failed",
                    {saved->where});
     }
     if (!process.ledger) continue;
     for (const LedgerCheckpoint& claim : process.ledger->checkpoints) {
       if (std::cmp_equal(claim.step, step)) {
-        return Broke(kName, RankName(process.rank) + " recorded checkpoint " +
-                                std::to_string(step) + " as published, which failed",
+        return Broke(kName,
+                     RankName(process.rank) + " recorded checkpoint " + std::to_string(step) +
+                         " as published, which failed",
                      {process.ledger->where});
       }
     }
@@ -164,13 +165,15 @@ Finding Check(const CheckInput& in) {
     if (auto bad = ClaimedAsSuccess(in, *attempt, save.step)) return *bad;
     const LogLine* report = Report(*attempt, save);
     if (report == nullptr) {
-      return Broke(kName, "checkpoint " + std::to_string(save.step) + " failed (" + save.witness +
-                              ") and no ERROR checkpoint.failed says so",
+      return Broke(kName,
+                   "checkpoint " + std::to_string(save.step) + " failed (" + save.witness +
+                       ") and no ERROR checkpoint.failed says so",
                    {save.where});
     }
     if (save.code != 0 && IntField(report->fields, "errno") != save.code) {
-      return Broke(kName, "checkpoint " + std::to_string(save.step) + " failed with errno " +
-                              std::to_string(save.code) + " and was reported with another",
+      return Broke(kName,
+                   "checkpoint " + std::to_string(save.step) + " failed with errno " +
+                       std::to_string(save.code) + " and was reported with another",
                    {report->where, save.where});
     }
     if (auto bad = ReportedLate(in, *attempt, save, *report)) return *bad;
@@ -187,8 +190,9 @@ Finding Check(const CheckInput& in) {
 
 const CheckInfo save_errors_surface = {
     .name = kName,
-    .promise = "A failed save, asynchronous too, is reported before the next one and never recorded "
-               "as a success.",
+    .promise =
+        "A failed save, asynchronous too, is reported before the next one and never recorded "
+        "as a success.",
     .check_class = CheckClass::kReaction,
     .evidence = kNeeds,
     .parameters = {},

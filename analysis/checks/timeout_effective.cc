@@ -11,10 +11,10 @@ extern const CheckInfo timeout_effective;
 namespace {
 
 constexpr std::string_view kName = "timeout_effective";
-constexpr Need kNeeds[] = {Need::kPlan,     Need::kJob,      Need::kInjected,   Need::kObserved,
-                           Need::kRankLogs, Need::kLauncherLog};
+constexpr Need kNeeds[] = {Need::kPlan,     Need::kJob,      Need::kInjected,
+                           Need::kObserved, Need::kRankLogs, Need::kLauncherLog};
 constexpr CheckParameter kParameters[] = {
-    {"expect.timeout", "which limit must fire: collective, watchdog or worker_deadline",
+    {"expect.timeout.fires", "which limit must fire: collective, watchdog or worker_deadline",
      "not applicable"}};
 
 // Peers may have waited a little before the injection; and whoever waits for a limit looks at it
@@ -30,7 +30,9 @@ struct WindowOfLimit {
 WindowOfLimit WindowFor(Nanoseconds limit) {
   return {std::chrono::duration_cast<Nanoseconds>(limit * kEarliest), limit + kLatest};
 }
-bool Overlap(const WindowOfLimit& a, const WindowOfLimit& b) { return a.from <= b.to && b.from <= a.to; }
+bool Overlap(const WindowOfLimit& a, const WindowOfLimit& b) {
+  return a.from <= b.to && b.from <= a.to;
+}
 
 struct Configured {
   std::string_view name;
@@ -58,13 +60,14 @@ std::optional<std::string> CannotBeToldApart(const JobConfig& job, std::string_v
   return std::nullopt;
 }
 
-std::optional<Finding> AnotherFired(const CheckInput& in, std::string_view expected, MonoTime zero) {
+std::optional<Finding> AnotherFired(const CheckInput& in, std::string_view expected,
+                                    MonoTime zero) {
   for (const Configured& other : LimitsOf(in.job())) {
     if (other.name == expected) continue;
     if (const LogLine* line = FirstLimitLine(in.observed, *FindLimit(other.name), zero)) {
-      return Broke(kName, "the limit of " + std::string(other.name) + " fired (" +
-                              WriterOf(*line) + " logged " + line->event + "), not that of " +
-                              std::string(expected),
+      return Broke(kName,
+                   "the limit of " + std::string(other.name) + " fired (" + WriterOf(*line) +
+                       " logged " + line->event + "), not that of " + std::string(expected),
                    {line->where});
     }
   }
@@ -104,7 +107,8 @@ std::optional<Nanoseconds> StoodStill(const CheckInput& in, const LogLine& line)
 }
 
 Finding Check(const CheckInput& in) {
-  if (!in.expect().timeout_fires) return NotApplicable("the scenario names no limit that must fire");
+  if (!in.expect().timeout_fires)
+    return NotApplicable("the scenario names no limit that must fire");
   const std::string& name = *in.expect().timeout_fires;
   const LimitInfo* info = FindLimit(name);
   if (info == nullptr) return Unclear("'" + name + "' is no limit that is known here");
@@ -120,16 +124,17 @@ Finding Check(const CheckInput& in) {
   const LogLine* fired = FirstLimitLine(in.observed, *info, zero);
   if (auto other = AnotherFired(in, name, zero)) return *other;
   if (fired == nullptr) {
-    return Broke(kName, "no log says " + std::string(info->event) + " at level " +
-                            std::string(info->level));
+    return Broke(
+        kName, "no log says " + std::string(info->event) + " at level " + std::string(info->level));
   }
   const auto stated = NumberField(fired->fields, info->limit_field);
   if (!stated || std::abs(*stated - ToMs(*limit)) > 1) {
-    return Broke(kName, std::string(info->event) + " states a limit of " +
-                            (stated ? std::to_string(std::llround(*stated)) + " ms"
-                                    : std::string("nothing")) +
-                            ", configured are " + Ms(*limit),
-                 {fired->where});
+    return Broke(
+        kName,
+        std::string(info->event) + " states a limit of " +
+            (stated ? std::to_string(std::llround(*stated)) + " ms" : std::string("nothing")) +
+            ", configured are " + Ms(*limit),
+        {fired->where});
   }
   if (name != "worker_deadline") {
     if (auto early = NotTheFirst(in, *fired, zero)) return *early;
@@ -144,9 +149,9 @@ Finding Check(const CheckInput& in) {
   const WindowOfLimit window = WindowFor(*limit);
   Finding finding;
   if (*waited < window.from || *waited > window.to) {
-    finding = Broke(kName, "the limit of " + name + " is " + Ms(*limit) + " and fired after " +
-                               Ms(*waited),
-                    {fired->where});
+    finding = Broke(
+        kName, "the limit of " + name + " is " + Ms(*limit) + " and fired after " + Ms(*waited),
+        {fired->where});
   } else {
     finding = Pass("the limit of " + name + " fired after " + Ms(*waited), 1, 1);
     finding.where = {fired->where};

@@ -1,5 +1,5 @@
-// A run directory, opened once and read from within: no path leads out of it, since no symbolic link
-// is followed and every name is taken apart.
+// A run directory, opened once and read from within: no path leads out of it, since no symbolic
+// link is followed and every name is taken apart.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ class EvidenceFolder {
  public:
   static Result<EvidenceFolder> Open(const std::filesystem::path& root);
 
-  // `path` begins as the root was given (RunDir's functions give such paths). Absent: the Error's code is
-  // ENOENT. A link, a directory, a FIFO, a path with "..", a file over the limit: other Errors.
+  // `path` begins as the root was given (RunDir's functions give such paths). Absent: the Error's
+  // code is ENOENT. A link, a directory, a FIFO, a path with "..", a file over the limit: other
+  // Errors.
   Result<std::string> Read(const std::filesystem::path& path, int64_t limit_bytes) const;
 
   // "attempt-0/rank-1/log.jsonl" of a path that begins as the root was given.

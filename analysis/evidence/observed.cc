@@ -6,6 +6,7 @@
 
 #include "analysis/evidence/folder.h"
 #include "analysis/evidence/process_files.h"
+#include "analysis/evidence/sane.h"
 #include "harness/base/file.h"
 
 namespace shakedown {
@@ -43,15 +44,15 @@ PageSample ToPage(const Event& event, int attempt, int rank) {
                           IntField(lane, "step").value_or(0), IntField(lane, "count").value_or(0)};
     }
   }
-  page.last_step = IntField(f, "last_step").value_or(0);
-  page.last_step_ns = IntField(f, "last_step_ns").value_or(0);
+  page.last_step = SaneStep(IntField(f, "last_step").value_or(0));
+  page.last_step_ns = SaneTime(IntField(f, "last_step_ns").value_or(0)).ns;
   page.collectives_entered = IntField(f, "collectives_entered").value_or(0);
   page.collectives_enqueued = IntField(f, "collectives_enqueued").value_or(0);
-  page.committed_step = IntField(f, "committed_step").value_or(0);
+  page.committed_step = SaneStep(IntField(f, "committed_step").value_or(0));
   const Json& error = Field(f, "checkpoint_error");
   if (error.is_object()) {
-    page.checkpoint_error = PageSample::CheckpointError{IntField(error, "errno").value_or(0),
-                                                        IntField(error, "step").value_or(0)};
+    page.checkpoint_error = PageSample::CheckpointError{
+        IntField(error, "errno").value_or(0), SaneStep(IntField(error, "step").value_or(0))};
   }
   page.final = BoolField(f, "final").value_or(false);
   page.where = ObservedEvidence::At(event);
@@ -100,7 +101,10 @@ class Loader {
       Note({"observed.jsonl", line}, "no event record");
     }
     out_.events = std::move(file.events);
-    for (const Event& event : out_.events) Sort(event);
+    for (Event& event : out_.events) {
+      event.t = SaneTime(event.t.ns);
+      Sort(event);
+    }
     if (!out_.events.empty() && out_.events.front().name == events::kRunStarted) {
       out_.has_observed = true;
       out_.run_started = out_.events.front().fields;
@@ -124,16 +128,17 @@ class Loader {
         if (json) job = JobConfigFromJson(*json);
       }
     }
-    if (job) {
+    if (job && IsSane(*job)) {
       out_.job = *job;
+    } else if (job) {
+      Note({"job.json", 0}, "the job's configuration holds impossible numbers");
     } else {
       Note({"job.json", 0}, job.error().message);
     }
   }
 
   void LoadCheckpoints() {
-    const auto text =
-        ReadOptional(folder_, run_.checkpoints(), kMaxEventBytes, &out_.damage);
+    const auto text = ReadOptional(folder_, run_.checkpoints(), kMaxEventBytes, &out_.damage);
     if (!text) return;
     out_.checkpoints.emplace();
     int number = 0;
@@ -145,7 +150,7 @@ class Loader {
         Note({"checkpoints.jsonl", number}, "no inspection record");
         continue;
       }
-      out_.checkpoints->push_back(ToRecord(*json, MonoTime{*t}, number));
+      out_.checkpoints->push_back(ToRecord(*json, SaneTime(*t), number));
     }
     std::stable_sort(
         out_.checkpoints->begin(), out_.checkpoints->end(),
@@ -221,7 +226,7 @@ class Loader {
     }
     for (const Json& c : Field(json, "checkpoints")) {
       CheckpointRecord::Checkpoint checkpoint;
-      checkpoint.step = IntField(c, "step").value_or(0);
+      checkpoint.step = SaneStep(IntField(c, "step").value_or(0));
       checkpoint.name = StringField(c, "name").value_or("");
       checkpoint.complete = BoolField(c, "complete").value_or(false);
       checkpoint.verified = BoolField(c, "verified").value_or(false);
@@ -287,8 +292,8 @@ class Loader {
     process.page = ReadPage(folder_, folder / kRankPage, damage);
     if (worker) return process;
     process.ledger = ReadRankLedger(folder_, folder / kRankLedger, damage);
-    if (process.ledger && (process.ledger->header.rank != rank ||
-                           process.ledger->header.attempt != attempt)) {
+    if (process.ledger &&
+        (process.ledger->header.rank != rank || process.ledger->header.attempt != attempt)) {
       Note({process.ledger->where}, "the ledger of another rank or attempt");
       process.ledger.reset();
     }
@@ -302,8 +307,7 @@ class Loader {
   std::vector<LogLine> Log(const std::filesystem::path& path, int attempt,
                            std::optional<int> writer) {
     std::vector<std::string> hashes;
-    std::vector<LogLine> lines =
-        ReadLog(folder_, path, attempt, writer, &out_.damage, &hashes);
+    std::vector<LogLine> lines = ReadLog(folder_, path, attempt, writer, &out_.damage, &hashes);
     const auto by_hash = waiting_.find(folder_.Relative(path));
     if (by_hash == waiting_.end()) return lines;
     for (size_t i = 0; i < lines.size(); ++i) {

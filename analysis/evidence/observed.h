@@ -43,14 +43,14 @@ struct LogLine {
   int attempt = 0;
   std::optional<int> writer;  // rank that wrote it; nullopt: the launcher
   Where where;
-  MonoTime t;                        // the job's word
-  std::optional<MonoTime> arrived;   // the controller's; nullopt: it never saw the line arrive
-  std::string level;                 // INFO, WARNING, ERROR
+  MonoTime t;                       // the job's word
+  std::optional<MonoTime> arrived;  // the controller's; nullopt: it never saw the line arrive
+  std::string level;                // INFO, WARNING, ERROR
   std::string event;
-  std::optional<int> rank;           // rank that is spoken of
+  std::optional<int> rank;  // rank that is spoken of
   std::optional<int64_t> step;
   std::string message;
-  Json fields = Json::object();      // the whole object
+  Json fields = Json::object();  // the whole object
 
   bool alarming() const { return level == "WARNING" || level == "ERROR"; }
   // The time to judge by: arrival where there is one.
@@ -139,7 +139,7 @@ struct CheckpointRecord {
     bool verified = false;
     std::string why;
     std::string file_xxh3;
-    std::string weights;    // 32 hex digits; "" when absent
+    std::string weights;  // 32 hex digits; "" when absent
     std::string optimizer;
     std::vector<std::string> rng;
   };
@@ -199,7 +199,7 @@ struct AttemptEvidence {
 };
 
 struct ObservedEvidence {
-  std::optional<JobConfig> job;  // run.started, else job.json
+  std::optional<JobConfig> job;       // run.started, else job.json
   Json run_started = Json::object();  // fields of run.started
   int64_t samples = 0;                // size of the data set; 0: not said
   std::vector<Event> events;          // observed.jsonl in file order

@@ -1,11 +1,13 @@
 #include "analysis/evidence/process_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 
+#include "analysis/evidence/sane.h"
 #include "harness/base/file.h"
 
 namespace shakedown {
@@ -29,7 +31,7 @@ constexpr const char* kLaneNames[kLanes] = {"main", "autograd", "writer"};
 
 // A number of the page that no real job reaches would overflow what follows; it is damage then.
 int64_t Bounded(uint64_t value) {
-  return static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX));
+  return static_cast<int64_t>(std::min<uint64_t>(value, kMaxStep));
 }
 
 }  // namespace
@@ -59,6 +61,16 @@ std::optional<RankLedger> ReadRankLedger(const EvidenceFolder& folder, const fs:
   ledger.torn_tail = decoded->torn_tail;
   ledger.where = where;
   for (LedgerRecord& record : decoded->records) {
+    const bool sane = std::visit(
+        [](auto& r) {
+          r.t_ns = SaneTime(r.t_ns).ns;
+          return r.step <= static_cast<uint64_t>(kMaxStep);
+        },
+        record);
+    if (!sane) {
+      damage->push_back({where, "a record of an impossible step"});
+      return std::nullopt;
+    }
     if (ledger.end) {
       damage->push_back({where, "a record after the end of the ledger"});
       return std::nullopt;
@@ -110,8 +122,7 @@ std::optional<PageSample> ReadPage(const EvidenceFolder& folder, const fs::path&
   const auto worker = At<int32_t>(*bytes, offsetof(PageObserved, worker));
   if (worker >= 0) page.worker = worker;
   for (size_t i = 0; i < kLanes; ++i) {
-    const auto word =
-        At<uint64_t>(*bytes, offsetof(PageObserved, lanes) + i * sizeof(uint64_t));
+    const auto word = At<uint64_t>(*bytes, offsetof(PageObserved, lanes) + i * sizeof(uint64_t));
     if (word == 0) continue;
     const Progress progress = Unpack(word);
     page.attempt = progress.attempt;
@@ -119,7 +130,7 @@ std::optional<PageSample> ReadPage(const EvidenceFolder& folder, const fs::path&
                                  progress.count};
   }
   page.last_step = Bounded(At<uint64_t>(*bytes, offsetof(PageObserved, last_step)));
-  page.last_step_ns = Bounded(At<uint64_t>(*bytes, offsetof(PageObserved, last_step_ns)));
+  page.last_step_ns = SaneTime(At<int64_t>(*bytes, offsetof(PageObserved, last_step_ns))).ns;
   page.collectives_entered =
       Bounded(At<uint64_t>(*bytes, offsetof(PageObserved, collectives_entered)));
   page.collectives_enqueued =
@@ -154,7 +165,7 @@ std::vector<LogLine> ReadLog(const EvidenceFolder& folder, const fs::path& path,
     record.attempt = attempt;
     record.writer = writer;
     record.where = {file, number};
-    record.t = MonoTime{IntField(*json, "t_ns").value_or(0)};
+    record.t = SaneTime(IntField(*json, "t_ns").value_or(0));
     record.level = *level;
     record.event = *event;
     if (const auto rank = IntField(*json, "rank")) record.rank = static_cast<int>(*rank);

@@ -76,8 +76,7 @@ SealReport VerifySeal(const RunDir& run) {
   report.present = true;
   for (const Json& attempt : Field(*seal, "attempts")) {
     const auto number = IntField(attempt, "attempt");
-    if (number && *number >= 0 && *number < 1'000'000 &&
-        AddPart(run, *folder, attempt, &report)) {
+    if (number && *number >= 0 && *number < 1'000'000 && AddPart(run, *folder, attempt, &report)) {
       report.sealed_attempts.insert(static_cast<int>(*number));
     }
   }
@@ -103,11 +102,16 @@ std::vector<std::string> SealReport::Tampered() const {
 
 std::string_view Describe(SealState state) {
   switch (state) {
-    case SealState::kIntact: return "is as it was sealed";
-    case SealState::kAbsentAtSeal: return "was not there at the seal";
-    case SealState::kChanged: return "is not what was sealed";
-    case SealState::kGone: return "was sealed and is gone";
-    case SealState::kUnsealed: return "is covered by no seal";
+    case SealState::kIntact:
+      return "is as it was sealed";
+    case SealState::kAbsentAtSeal:
+      return "was not there at the seal";
+    case SealState::kChanged:
+      return "is not what was sealed";
+    case SealState::kGone:
+      return "was sealed and is gone";
+    case SealState::kUnsealed:
+      return "is covered by no seal";
   }
   return "";
 }

@@ -21,8 +21,8 @@ enum class SealState {
 };
 
 struct SealReport {
-  bool present = false;   // seal.json was there and could be read
-  std::string problem;    // why not
+  bool present = false;                    // seal.json was there and could be read
+  std::string problem;                     // why not
   std::map<std::string, SealState> files;  // by name relative to the run directory
   std::set<int> sealed_attempts;
   bool run_sealed = false;

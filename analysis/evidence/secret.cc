@@ -4,6 +4,7 @@
 
 #include "analysis/evidence/folder.h"
 #include "analysis/evidence/process_files.h"
+#include "analysis/evidence/sane.h"
 #include "harness/base/file.h"
 
 namespace shakedown {
@@ -20,7 +21,7 @@ SecretPlace ToPlace(const Json& f) {
   if (const auto worker = IntField(f, "worker")) place.worker = static_cast<int>(*worker);
   place.attempt = SmallOr(f, "attempt", -1);
   place.point = StringField(f, "point").value_or("");
-  place.step = IntField(f, "step").value_or(-1);
+  place.step = SaneStep(IntField(f, "step").value_or(-1));
   place.occurrence = IntField(f, "occurrence").value_or(1);
   return place;
 }
@@ -55,7 +56,7 @@ InjectedRecord ToInjected(const Event& event) {
   r.place = ToPlace(f);
   r.level = StringField(f, "level").value_or("");
   r.means = StringField(f, "means").value_or("");
-  if (const auto t0 = IntField(f, "t0_ns")) r.t0 = MonoTime{*t0};
+  if (const auto t0 = IntField(f, "t0_ns")) r.t0 = SaneTime(*t0);
   r.facts = Field(f, "facts");
   r.where = At(event);
   return r;
@@ -68,7 +69,7 @@ HoldRecord ToHold(const Event& event) {
   h.injection = SmallOr(f, "injection", -1);
   h.decoy = BoolField(f, "decoy").value_or(false);
   h.place = ToPlace(f);
-  h.reached_ns = IntField(f, "reached_ns");
+  if (const auto ns = IntField(f, "reached_ns")) h.reached_ns = SaneTime(*ns).ns;
   h.hold_ms = NumberField(f, "hold_ms");
   h.acted = BoolField(f, "acted").value_or(false);
   h.released = event.name == secret_events::kHoldReleased;
@@ -92,8 +93,8 @@ FaultNote ToNote(const Event& event) {
 void Sort(const Event& event, SecretEvidence* out) {
   namespace e = secret_events;
   if (event.name == e::kProcessArmed) {
-    out->armed.push_back({event.t, SmallOr(event.fields, "injection", -1), ToPlace(event.fields),
-                          At(event)});
+    out->armed.push_back(
+        {event.t, SmallOr(event.fields, "injection", -1), ToPlace(event.fields), At(event)});
   } else if (event.name == e::kHoldEntered || event.name == e::kHoldReleased) {
     out->holds.push_back(ToHold(event));
   } else if (event.name == e::kFaultInjected) {
@@ -107,6 +108,15 @@ void Sort(const Event& event, SecretEvidence* out) {
   } else if (event.name == e::kFaultMissed) {
     out->missed.push_back(ToNote(event));
   }
+}
+
+bool IsSanePlan(const Plan& plan) {
+  for (const Injection& i : plan.injections) {
+    if (i.step != SaneStep(i.step) || i.rank < 0 || i.rank >= kMaxRanks || i.attempt < 0) {
+      return false;
+    }
+  }
+  return IsSane(plan.scenario.job);
 }
 
 void LoadJournals(const RunDir& run, const EvidenceFolder& folder, SecretEvidence* out) {
@@ -149,8 +159,10 @@ SecretEvidence LoadSecret(const RunDir& run) {
     const Result<Plan> plan = json ? PlanFromJson(Field(*json, "plan"))
                                    : Result<Plan>(tl::unexpected<Error>(json.error()));
     if (json) out.run = *json;
-    if (plan) {
+    if (plan && IsSanePlan(*plan)) {
       out.plan = *plan;
+    } else if (plan) {
+      out.plan_problem = "run.json: the plan holds impossible numbers";
     } else {
       out.plan_problem = "run.json: " + plan.error().message;
       out.damage.push_back({{"run.json", 0}, plan.error().message});
@@ -160,11 +172,14 @@ SecretEvidence LoadSecret(const RunDir& run) {
   }
   if (const auto text = ReadOptional(*folder, run.injected(), kMaxEventBytes, &out.damage)) {
     out.has_injected = true;
-    const EventFile file = ParseEvents(*text);
+    EventFile file = ParseEvents(*text);
     for (const int line : file.damaged_lines) {
       out.damage.push_back({{"injected.jsonl", line}, "no event record"});
     }
-    for (const Event& event : file.events) Sort(event, &out);
+    for (Event& event : file.events) {
+      event.t = SaneTime(event.t.ns);
+      Sort(event, &out);
+    }
   }
   LoadJournals(run, *folder, &out);
   return out;

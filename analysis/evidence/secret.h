@@ -78,8 +78,8 @@ struct WitnessRecord {
 struct FaultNote {
   MonoTime t;
   int injection = 0;
-  bool ok = false;     // of fault.undone
-  std::string stage;   // of fault.failed
+  bool ok = false;    // of fault.undone
+  std::string stage;  // of fault.failed
   std::string reason;
   std::optional<double> after_ms;  // of fault.undone
   Where where;
@@ -87,7 +87,7 @@ struct FaultNote {
 
 struct SecretEvidence {
   std::optional<Plan> plan;
-  std::string plan_problem;  // why there is none
+  std::string plan_problem;   // why there is none
   Json run = Json::object();  // run.json
   bool has_injected = false;  // injected.jsonl was there
   std::vector<ArmedRecord> armed;
@@ -107,7 +107,8 @@ struct SecretEvidence {
   std::vector<MonoTime> Zeros() const;
 };
 
-// Files that are absent leave their part empty; the run directory was opened by LoadObserved before.
+// Files that are absent leave their part empty; the run directory was opened by LoadObserved
+// before.
 SecretEvidence LoadSecret(const RunDir& run);
 
 }  // namespace shakedown

@@ -7,8 +7,8 @@ namespace shakedown {
 namespace {
 
 // The controller sleeps nearly always and asks for little: when even its timer comes this late,
-// times of the job say more about the machine than about the job. A quiet machine with twice as many
-// ranks as CPUs stays below 20 ms.
+// times of the job say more about the machine than about the job. A quiet machine with twice as
+// many ranks as CPUs stays below 20 ms.
 constexpr double kSlipLimitMs = 100;
 // Share of the CPUs' time that the hypervisor gave to others.
 constexpr double kStealLimit = 0.2;

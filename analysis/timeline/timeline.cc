@@ -153,7 +153,7 @@ std::optional<MonoTime> FaultEnd(const ObservedEvidence& observed, const SecretE
 std::optional<int> RankOf(const Json& fields) {
   const auto rank = IntField(fields, "rank");
   return rank && *rank >= 0 && *rank < 1'000'000 ? std::optional(static_cast<int>(*rank))
-                                                  : std::nullopt;
+                                                 : std::nullopt;
 }
 
 void AddEntries(const ObservedEvidence& observed, const SecretEvidence& secret, Timeline* out) {
@@ -164,8 +164,7 @@ void AddEntries(const ObservedEvidence& observed, const SecretEvidence& secret, 
       continue;  // many, and told better by steps and lines
     }
     entries.push_back({event.t, static_cast<int>(IntField(event.fields, "attempt").value_or(0)),
-                       RankOf(event.fields), "observed", event.name,
-                       ObservedEvidence::At(event)});
+                       RankOf(event.fields), "observed", event.name, ObservedEvidence::At(event)});
   }
   for (const LogLine* line : observed.AllLines()) {
     entries.push_back({line->when(), line->attempt, line->writer ? line->writer : line->rank,

@@ -46,12 +46,13 @@ enum class Window { kBefore, kDuring, kAfter };  // of the first fault's begin, 
 // What an attempt that is not the first did about the end of the one before it, or what a job that
 // went on did after the last fault.
 struct Recovery {
-  int attempt = 0;                 // that recovered
-  std::optional<MonoTime> zero;    // t0 of the last fault before it
-  int64_t reached = 0;             // largest step that any rank had completed before
+  int attempt = 0;               // that recovered
+  std::optional<MonoTime> zero;  // t0 of the last fault before it
+  int64_t reached = 0;           // largest step that any rank had completed before
   std::optional<int64_t> resumed_from;
   std::optional<int64_t> lost_steps;  // reached - resumed_from; 0 without a restart
-  // First step beyond `reached`, completed by all ranks: seen by the controller, and by the ledgers.
+  // First step beyond `reached`, completed by all ranks: seen by the controller, and by the
+  // ledgers.
   std::optional<MonoTime> new_step_seen;
   std::optional<MonoTime> new_step_ledger;
   std::optional<Nanoseconds> rework;  // loaded, until `reached` was reached again by all
@@ -69,8 +70,8 @@ struct TimelineEntry {
 };
 
 struct Timeline {
-  std::optional<MonoTime> begin;  // run.started
-  std::optional<MonoTime> zero;   // t0 of the first fault
+  std::optional<MonoTime> begin;      // run.started
+  std::optional<MonoTime> zero;       // t0 of the first fault
   std::optional<MonoTime> fault_end;  // the last fault was undone or its process ended
   std::vector<AttemptTimeline> attempts;
   std::vector<Recovery> recoveries;  // one per restart; else one for a fault that was lived through

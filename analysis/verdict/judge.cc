@@ -1,4 +1,5 @@
-// Judging one run: reads its directory, calls the diagnosis and the checks, and weighs the findings.
+// Judging one run: reads its directory, calls the diagnosis and the checks, and weighs the
+// findings.
 #include <algorithm>
 #include <filesystem>
 
@@ -186,12 +187,12 @@ std::string WhyNotAsExpected(const Expectation& expect, const RunVerdict& v) {
     const bool broken = status == CheckStatus::kFail || status == CheckStatus::kInvalid;
     const bool named = expect.check == c.check;
     if (named && !broken) {
-      return c.check + " is " + std::string(ToString(status)) + "; it was expected to break: " +
-             c.finding.reason;
+      return c.check + " is " + std::string(ToString(status)) +
+             "; it was expected to break: " + c.finding.reason;
     }
     if (named && expect.reason && c.finding.reason.find(*expect.reason) == std::string::npos) {
-      return c.check + " broke for another reason than '" + *expect.reason + "': " +
-             c.finding.reason;
+      return c.check + " broke for another reason than '" + *expect.reason +
+             "': " + c.finding.reason;
     }
     const bool listed = std::find(expect.also_fails.begin(), expect.also_fails.end(), c.check) !=
                         expect.also_fails.end();
@@ -227,8 +228,7 @@ Diagnosis DiagnoseRun(const RunDir& run, const ObservedEvidence& observed) {
 // What is pending was not undone when the journals were written; the reaper or `clean` add to
 // undone.jsonl, so that a later undo clears it. A damaged record may hide a step.
 bool IsDirty(const SecretEvidence& secret, const JudgeOptions& options) {
-  return options.dirty || !secret.journal.pending.empty() ||
-         !secret.journal.damaged_lines.empty();
+  return options.dirty || !secret.journal.pending.empty() || !secret.journal.damaged_lines.empty();
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace {
 Json Spread(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
-  const double median = values.size() % 2 == 1 ? values[middle]
-                                               : (values[middle - 1] + values[middle]) / 2;
+  const double median =
+      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
   return {{"min", values.front()}, {"median", median}, {"max", values.back()}};
 }
 

@@ -13,14 +13,17 @@ struct VerdictName {
   std::string_view name;
 };
 constexpr VerdictName kNames[] = {
-    {Verdict::kSkipped, "SKIPPED"},   {Verdict::kPass, "PASS"},
-    {Verdict::kInconclusive, "INCONCLUSIVE"}, {Verdict::kInvalid, "INVALID"},
-    {Verdict::kError, "ERROR"},       {Verdict::kFail, "FAIL"},
+    {Verdict::kSkipped, "SKIPPED"},
+    {Verdict::kPass, "PASS"},
+    {Verdict::kInconclusive, "INCONCLUSIVE"},
+    {Verdict::kInvalid, "INVALID"},
+    {Verdict::kError, "ERROR"},
+    {Verdict::kFail, "FAIL"},
 };
 
-constexpr CheckStatus kStatuses[] = {CheckStatus::kPass,         CheckStatus::kFail,
-                                     CheckStatus::kInvalid,      CheckStatus::kInconclusive,
-                                     CheckStatus::kNotJudged,    CheckStatus::kNotApplicable};
+constexpr CheckStatus kStatuses[] = {CheckStatus::kPass,      CheckStatus::kFail,
+                                     CheckStatus::kInvalid,   CheckStatus::kInconclusive,
+                                     CheckStatus::kNotJudged, CheckStatus::kNotApplicable};
 
 template <typename T>
 Json OrNull(const std::optional<T>& value) {
@@ -41,7 +44,8 @@ Json ToJson(const InjectionResult& i) {
 }
 
 Json ToJson(const CheckResult& c) {
-  Json out = {{"check", c.check}, {"status", std::string(ToString(c.finding.status))},
+  Json out = {{"check", c.check},
+              {"status", std::string(ToString(c.finding.status))},
               {"reason", c.finding.reason}};
   out["expected"] = c.finding.expected;
   out["observed"] = c.finding.observed;
@@ -166,12 +170,18 @@ std::optional<Verdict> ParseVerdict(std::string_view text) {
 ExitCode ExitCodeOf(Verdict verdict, bool dirty) {
   if (dirty) return kExitDirty;
   switch (verdict) {
-    case Verdict::kPass: return kExitPass;
-    case Verdict::kFail: return kExitFail;
-    case Verdict::kInvalid: return kExitInvalid;
-    case Verdict::kInconclusive: return kExitInconclusive;
-    case Verdict::kError: return kExitError;
-    case Verdict::kSkipped: return kExitSkipped;
+    case Verdict::kPass:
+      return kExitPass;
+    case Verdict::kFail:
+      return kExitFail;
+    case Verdict::kInvalid:
+      return kExitInvalid;
+    case Verdict::kInconclusive:
+      return kExitInconclusive;
+    case Verdict::kError:
+      return kExitError;
+    case Verdict::kSkipped:
+      return kExitSkipped;
   }
   return kExitError;
 }

@@ -78,7 +78,7 @@ struct RunVerdict {
   bool as_expected = false;
   std::string not_as_expected;  // why, one sentence; "" when as_expected
   bool dirty = false;
-  std::string reason;  // one sentence: what decided
+  std::string reason;   // one sentence: what decided
   std::string run_dir;  // absolute
   uint64_t seed = 0;
   std::string plan_digest;
@@ -119,7 +119,7 @@ Verdict MergeVerdicts(const std::vector<Verdict>& verdicts);
 struct RepeatVerdict {
   Verdict verdict = Verdict::kSkipped;
   bool dirty = false;
-  bool unstable = false;  // verdicts disagree
+  bool unstable = false;         // verdicts disagree
   Json counts = Json::object();  // by verdict
   Json spread = Json::object();  // time name -> {min, median, max}, in ms or steps
 };
