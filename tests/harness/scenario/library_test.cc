@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "harness/base/file.h"
 #include "harness/scenario/parse.h"
 #include "tests/support/temp_dir.h"
 
@@ -25,6 +26,19 @@ TEST(Library, EveryScenarioThatShipsIsValidAndNamedLikeItsFile) {
     EXPECT_EQ(parsed.scenario->name, file.stem()) << file;
     EXPECT_EQ(FindScenario(ListedName(file)).value_or(""), file);
   }
+}
+
+TEST(Library, TheExampleInTheReadmeIsValid) {
+  const std::string readme = ReadFile(ScenarioFolder() / "README.md").value_or("");
+  const std::string fence = "```yaml\n";
+  const size_t begin = readme.find(fence);
+  ASSERT_NE(begin, std::string::npos);
+  const size_t end = readme.find("```\n", begin + fence.size());
+  const ParsedScenario parsed = ParseScenario(
+      readme.substr(begin + fence.size(), end - begin - fence.size()), "README.md");
+  for (const Problem& problem : parsed.problems) ADD_FAILURE() << Describe(problem);
+  EXPECT_TRUE(parsed.warnings.empty());
+  EXPECT_TRUE(parsed.scenario);
 }
 
 TEST(Library, FindsAScenarioByShortNameListedNameAndFile) {
