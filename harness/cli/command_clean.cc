@@ -10,7 +10,10 @@ namespace shakedown::cli {
 namespace {
 
 int CleanUp(const std::string& path, const Output& output) {
-  Result<CleanReport> report = Clean(path.empty() ? DefaultRunsFolder() : std::filesystem::path(path));
+  const std::filesystem::path folder = path.empty() ? DefaultRunsFolder() : std::filesystem::path(path);
+  // Nothing has ever run here, which is as clean as can be; a folder that was named must exist.
+  const bool none = path.empty() && !std::filesystem::exists(folder);
+  Result<CleanReport> report = none ? Result<CleanReport>(CleanReport{}) : Clean(folder);
   if (!report) return ReportError(output, report.error(), kExitUsage);
   if (output.json) {
     PrintJson(ToJson(*report));

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -40,9 +42,10 @@ int RunSuiteCommand(const Options& options, const Output& output) {
     return ReportError(output, writable.error(), kExitUsage);
   }
   const report::Style style{output.width, output.color};
-  // On a terminal each row appears as soon as its run is judged; the whole table follows.
+  // Where the table goes to a file, each row is shown as soon as its run is judged.
+  const bool rows = !output.json && ::isatty(STDOUT_FILENO) == 0;
   run.finished = [&](const RunVerdict& verdict) {
-    if (!output.json) std::fputs(report::SuiteRow(verdict, style).c_str(), stderr);
+    if (rows) std::fputs(report::SuiteRow(verdict, style).c_str(), stderr);
   };
   const SuiteOutcome outcome = RunSuite(*suite, scenarios, run);
   if (output.json) {

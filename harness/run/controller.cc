@@ -299,7 +299,11 @@ Status Controller::Listen() {
   Result<std::unique_ptr<Injections>> injections = Injections::Make(
       {request_.plan, loop_, *recorder_, processes_, *journal_, checkpoint_, run_directory_.get(),
        [this](TrackedProcess& p, uint32_t arm, bool act) { control_->Release(p, arm, act); },
-       [this](int64_t step) { return checkpoint_watch_->Published(step); }},
+       [this](int64_t step) { return checkpoint_watch_->Published(step); },
+       [this](const Injection& i) {
+         Tell(RunProgress::What::kInjected, i.fault + " at rank " + std::to_string(i.rank) +
+                                                ", step " + std::to_string(i.step));
+       }},
       request_.machine);
   if (!injections) return tl::unexpected<Error>(injections.error());
   injections_ = std::move(*injections);

@@ -313,6 +313,7 @@ void Injections::Inject(Life& life) {
   record["t0_ns"] = life.t0.ns;
   record["facts"] = facts ? *facts : Json(nullptr);
   c_.recorder.Secret(secret_events::kFaultInjected, std::move(record));
+  if (facts) c_.injected(life.injection);
   if (!facts) {
     Fail(life, "inject", facts.error().message);
     Release(life, false);

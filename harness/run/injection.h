@@ -44,6 +44,7 @@ class Injections {
     int run_directory;  // descriptor; stays the caller's
     std::function<void(TrackedProcess&, uint32_t arm_index, bool act)> release;
     std::function<bool(int64_t step)> published;  // whether this checkpoint has been published
+    std::function<void(const Injection&)> injected;  // told just after; for a live view
   };
 
   // Makes the injectors. An Error: a fault of the plan is not available here.

@@ -115,9 +115,7 @@ TEST_P(Interrupt, IsUndoneEndedAndKeepsEvidence) {
 INSTANTIATE_TEST_SUITE_P(BySignal, Interrupt,
                          ::testing::Values(std::pair(SIGINT, 130), std::pair(SIGTERM, 143),
                                            std::pair(SIGHUP, 129)),
-                         [](const auto& info) {
-                           return SignalName(info.param.first);
-                         });
+                         [](const auto& test) { return SignalName(test.param.first); });
 
 TEST(KilledController, LeavesNothingRunning) {
   const RunsFolder folder;

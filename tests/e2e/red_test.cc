@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{"trainer-b", "EndsOneStepEarly", "outcome_reached"},
                       Planted{"trainer-c", "UsesTheLearningRateOfTheStepBefore", "resume_equal"},
                       Planted{"trainer-d", "LoadsTheOlderCheckpoint", "resume_equal"}),
-    [](const auto& info) { return info.param.test_name; });
+    [](const auto& test) { return test.param.test_name; });
 
 }  // namespace
 }  // namespace shakedown

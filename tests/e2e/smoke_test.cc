@@ -16,7 +16,7 @@ const CliResult& Suite() {
   return result;
 }
 
-const Json& Run(const std::string& scenario) {
+const Json& RunOf(const std::string& scenario) {
   static const Json kNone;
   for (const Json& run : Field(Suite().json, "runs")) {
     if (StringField(run, "scenario") == scenario) return run;
@@ -25,13 +25,13 @@ const Json& Run(const std::string& scenario) {
 }
 
 double Time(const std::string& scenario, const std::string& name) {
-  return NumberField(Field(Run(scenario), "times"), name).value_or(-1);
+  return NumberField(Field(RunOf(scenario), "times"), name).value_or(-1);
 }
 
 class Smoke : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Smoke, PassesAsExpectedWithTheRightDiagnosis) {
-  const Json& run = Run(GetParam());
+  const Json& run = RunOf(GetParam());
   ASSERT_FALSE(run.is_null()) << Suite().out << Suite().err;
   EXPECT_EQ(StringField(run, "verdict"), "PASS") << DumpPretty(run);
   EXPECT_EQ(BoolField(run, "as_expected"), true) << DumpPretty(run);
@@ -41,7 +41,7 @@ TEST_P(Smoke, PassesAsExpectedWithTheRightDiagnosis) {
 }
 
 TEST_P(Smoke, JudgingAgainFromTheEvidenceGivesTheSameVerdict) {
-  const Json& run = Run(GetParam());
+  const Json& run = RunOf(GetParam());
   const CliResult again = Cli({"check", StringField(run, "run_dir").value_or(""), "--json"});
   EXPECT_EQ(again.status, 0);
   EXPECT_EQ(DumpPretty(again.json), DumpPretty(run));
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(All, Smoke,
                          ::testing::Values("control", "rank_killed", "collective_timeout",
                                            "hang_watchdog", "disk_full", "disk_full_killed",
                                            "slow_data_worker", "out_of_memory"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(SmokeSuite, ExitsWithZeroAndRunsTheControlFirst) {
   EXPECT_EQ(Suite().status, 0) << Suite().err;
@@ -64,7 +64,7 @@ TEST(SmokeSuite, TheCollectiveTimeoutFiresAfterFiveSecondsAndWeNoticeFarEarlier)
   EXPECT_GE(Time("collective_timeout", "timeout_ms"), 4500);
   EXPECT_LE(Time("collective_timeout", "timeout_ms"), 6500);
   const double noticed =
-      NumberField(Field(Run("collective_timeout"), "quality"), "noticed_ms").value_or(1e9);
+      NumberField(Field(RunOf("collective_timeout"), "quality"), "noticed_ms").value_or(1e9);
   EXPECT_LE(noticed, 3 * 20 + 1000);
 }
 
