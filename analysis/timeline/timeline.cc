@@ -130,21 +130,26 @@ std::optional<Recovery> LivedThrough(const Timeline& timeline, MonoTime zero) {
   return out;
 }
 
+// One fault ends when it is undone, or, when nothing undoes it, with the process that it acted on.
+MonoTime EndOf(const ObservedEvidence& observed, const SecretEvidence& secret,
+               const InjectedRecord& injected) {
+  for (const FaultNote& note : secret.undone) {
+    if (note.injection == injected.injection) return note.t;
+  }
+  for (const ProcessExit& exit : observed.exits) {
+    if (exit.attempt == injected.place.attempt && exit.rank == injected.place.rank &&
+        exit.worker == injected.place.worker && exit.t >= *injected.t0) {
+      return exit.t;
+    }
+  }
+  return *injected.t0;
+}
+
 std::optional<MonoTime> FaultEnd(const ObservedEvidence& observed, const SecretEvidence& secret) {
   std::optional<MonoTime> end;
   for (const InjectedRecord& injected : secret.injected) {
     if (!injected.t0) continue;
-    MonoTime ended = *injected.t0;
-    for (const FaultNote& note : secret.undone) {
-      if (note.injection == injected.injection) ended = std::max(ended, note.t);
-    }
-    for (const ProcessExit& exit : observed.exits) {
-      if (exit.attempt == injected.place.attempt && exit.rank == injected.place.rank &&
-          exit.worker == injected.place.worker && exit.t >= *injected.t0) {
-        ended = std::max(ended, exit.t);
-        break;  // a worker's successors are no longer under the fault
-      }
-    }
+    const MonoTime ended = EndOf(observed, secret, injected);
     end = std::max(end.value_or(ended), ended);
   }
   return end;

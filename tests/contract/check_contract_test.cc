@@ -189,10 +189,18 @@ TEST(CheckContract, AFaultThatIsNotProvenLeavesDependentChecksNotJudgedAndListsB
   const TempDir folder;
   run.WriteTo(folder.path());
   for (const Checked& c : JudgeFolder(folder.path())) {
-    if (c.check->name == "fault_proven") EXPECT_EQ(c.finding.status, CheckStatus::kInvalid);
-    if (c.check->name == "resume_equal") EXPECT_EQ(c.finding.status, CheckStatus::kFail);
-    if (c.check->name == "detected") EXPECT_EQ(c.finding.status, CheckStatus::kNotJudged);
-    if (c.check->name == "nothing_left") EXPECT_EQ(c.finding.status, CheckStatus::kPass);
+    if (c.check->name == "fault_proven") {
+      EXPECT_EQ(c.finding.status, CheckStatus::kInvalid);
+    }
+    if (c.check->name == "resume_equal") {
+      EXPECT_EQ(c.finding.status, CheckStatus::kFail);
+    }
+    if (c.check->name == "detected") {
+      EXPECT_EQ(c.finding.status, CheckStatus::kNotJudged);
+    }
+    if (c.check->name == "nothing_left") {
+      EXPECT_EQ(c.finding.status, CheckStatus::kPass);
+    }
   }
 }
 
