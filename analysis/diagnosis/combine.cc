@@ -39,7 +39,7 @@ struct PageOf {
 };
 constexpr PageOf kPages[] = {
     {"killed", "rank_killed.md"},         {"not_joined", "not_joined.md"},
-    {"stopped", "not_joined.md"},    {"out_of_memory_device", "device_out_of_memory.md"},
+    {"stopped", "not_joined.md"},         {"out_of_memory_device", "device_out_of_memory.md"},
     {"slow_data", "slow_data_worker.md"}, {"storage_full", "storage_full.md"},
 };
 

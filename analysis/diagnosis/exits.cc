@@ -145,8 +145,8 @@ class Exits {
   }
 
   // End of the first rank that no signal ended. The kernel closes the sockets of a process before
-  // its end is seen (do_exit: exit_files before exit_notify), so a rank that lost a peer may be seen
-  // to end a moment before that peer.
+  // its end is seen (do_exit: exit_files before exit_notify), so a rank that lost a peer may be
+  // seen to end a moment before that peer.
   static std::optional<MonoTime> FirstOther(const std::vector<RankEnd>& ends, MonoTime killed) {
     constexpr Nanoseconds kMoment = std::chrono::milliseconds(500);
     for (const RankEnd& end : ends) {

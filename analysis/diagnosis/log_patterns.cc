@@ -8,6 +8,7 @@
 #include "analysis/diagnosis/stall.h"
 #include "harness/base/file.h"
 #include "harness/wire/exit_code.h"
+#include "harness/wire/log_events.h"
 
 namespace shakedown::diagnosis {
 namespace {
@@ -116,6 +117,7 @@ class LogPatterns {
   using Key = std::pair<int, std::pair<std::string, std::string>>;  // attempt, mechanism, culprits
 
   void Read(const LogLine& line, const std::vector<const LogLine*>& lines) {
+    if (line.event == log_events::kRankExited) return;  // read by exits
     for (const EventPattern& pattern : kEventPatterns) {
       if (!Matches(pattern, line)) continue;
       const bool root = pattern.role == ChainRole::kRoot;

@@ -69,12 +69,43 @@ std::vector<StackFrame> JobFrames(const ThreadStack& thread) {
   return {last_own.base(), thread.frames.end()};
 }
 
+std::string FunctionName(const StackFrame& frame) {
+  constexpr std::string_view kAnonymous = "(anonymous namespace)";
+  std::string name;
+  int depth = 0;  // of < and (
+  std::string_view text = frame.text;
+  while (!text.empty()) {
+    if (depth == 0 && text.starts_with(kAnonymous)) {
+      name += kAnonymous;
+      text.remove_prefix(kAnonymous.size());
+      continue;
+    }
+    const char c = text.front();
+    text.remove_prefix(1);
+    if (c == '(' || c == '<') {
+      ++depth;
+    } else if (c == ')' || c == '>') {
+      depth = std::max(0, depth - 1);
+    } else if (depth == 0) {
+      name += c;
+    }
+  }
+  for (const std::string_view tail : {" at ", " const"}) {
+    if (const size_t at = name.find(tail); at != std::string::npos) name.resize(at);
+  }
+  while (name.ends_with(' ')) name.pop_back();
+  return name;
+}
+
 bool WaitsForPeers(const std::vector<StackFrame>& frames) {
-  return std::any_of(frames.begin(), frames.end(), [](const StackFrame& frame) {
-    const std::string_view text = frame.text;
-    const bool waits = Has(text, "wait") || Has(text, "Wait");
-    return waits && (Has(text, "gloo::") || Has(text, "c10d::") || Has(text, "nccl"));
-  });
+  for (const StackFrame& frame : frames) {
+    const std::string name = FunctionName(frame);
+    if (Has(name, "gloo::") || Has(name, "c10d::") || name.starts_with("nccl")) return true;
+    const bool system = name.starts_with("__") || name.starts_with("pthread_") ||
+                        name.starts_with("std::") || name.find("::") == std::string::npos;
+    if (!system) return false;
+  }
+  return false;
 }
 
 }  // namespace shakedown::diagnosis

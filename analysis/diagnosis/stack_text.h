@@ -32,7 +32,12 @@ ProcessStacks ParseStacks(std::string_view text);
 // belongs to Shakedown's probe. What is left is the job's own.
 std::vector<StackFrame> JobFrames(const ThreadStack& thread);
 
-// Some frame waits for a peer: inside the communication library, or for its work to complete.
+// "c10d::Reducer::finalize_backward() at r.cc:1" -> "c10d::Reducer::finalize_backward": without
+// parameters, template arguments and place.
+std::string FunctionName(const StackFrame& frame);
+
+// The thread sleeps in the communication library: the innermost frame that is not the system's or
+// the C++ library's belongs to it.
 bool WaitsForPeers(const std::vector<StackFrame>& frames);
 
 }  // namespace shakedown::diagnosis

@@ -23,11 +23,20 @@ struct RankStack {
   bool waits = false;
 };
 
+// Between two frames that mean something to a person stand those of the operator dispatcher.
+bool IsPlumbing(std::string_view name) {
+  return name.starts_with("c10::impl::") || name.starts_with("std::") ||
+         name.find("c10::BoxedKernel") != std::string_view::npos;
+}
+
 std::string Show(const std::vector<StackFrame>& frames) {
   std::string text;
-  for (size_t i = 0; i < frames.size() && i < kShownFrames; ++i) {
-    if (i > 0) text += " < ";
-    text += Shorten(frames[i].text, 80);
+  size_t shown = 0;
+  for (const StackFrame& frame : frames) {
+    const std::string name = FunctionName(frame);
+    if (name.empty() || IsPlumbing(name)) continue;
+    text += (shown > 0 ? " < " : "") + Shorten(name, 80);
+    if (++shown == kShownFrames) break;
   }
   return text;
 }

@@ -161,22 +161,23 @@ std::string DiagnosisLines(const Diagnosis& diagnosis, const Style& style) {
 }
 
 std::string TimesText(const RunVerdict& run, const Style& style) {
-  std::vector<std::string> parts;
-  const auto add = [&](const char* what, const std::optional<double>& ms) {
-    if (ms) parts.push_back(what + (" " + HumanMs(*ms)));
+  std::string out;
+  const auto row = [&](const std::string& value, const char* what) {
+    out += PadLeft(value, 12) + "  " + what + "\n";
   };
-  add("detected after", run.times.detected_ms);
-  add("own limit after", run.times.timeout_ms);
-  add("noticed by Shakedown after", run.noticed_ms);
-  add("first new step after", run.times.first_new_step_ms);
-  if (run.times.lost_steps) parts.push_back("lost steps " + std::to_string(*run.times.lost_steps));
-  add("rework", run.times.rework_ms);
-  add("job", run.times.wall_ms);
-  if (parts.empty()) return "";
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  if (run.overloaded) text += " (the machine was overloaded)";
-  return "\n" + Title("Times", style) + Paragraph(text, 2, style);
+  const auto time = [&](const std::optional<double>& ms, const char* what) {
+    if (ms) row(HumanMs(*ms), what);
+  };
+  time(run.noticed_ms, "until Shakedown noticed");
+  time(run.times.detected_ms, "until the job noticed");
+  time(run.times.timeout_ms, "until its own limit fired");
+  time(run.times.first_new_step_ms, "until the first new step");
+  time(run.times.rework_ms, "of work done again");
+  if (run.times.lost_steps) row(std::to_string(*run.times.lost_steps), "steps lost");
+  time(run.times.wall_ms, "job");
+  if (out.empty()) return "";
+  if (run.overloaded) out += Paragraph("The machine was overloaded.", 2, style);
+  return "\n" + Title("Times after the injection", style) + out;
 }
 
 std::string AttemptsText(const RunVerdict& run, const Style& style) {

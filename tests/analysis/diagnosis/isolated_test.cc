@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -56,6 +57,30 @@ int ErrnoOfOpening(const fs::path& path, int flags = O_RDONLY) {
   return 0;
 }
 
+// The run with what the pages show while rank 1 stands at the door of collective 77 and its peers,
+// who have handed over two more, wait.
+RunDirBuilder WithStandingPages(RunDirBuilder run) {
+  const auto door = std::find_if(run.observed.begin(), run.observed.end(), [](const Event& event) {
+    return event.name == events::kPageSampled &&
+           Field(Field(event.fields, "lanes"), "main").value("point", "") == "collective.enter";
+  });
+  SHAKEDOWN_ASSERT(door != run.observed.end());
+  std::vector<Event> pages;
+  for (int rank = 0; rank < 3; ++rank) {
+    Event page = *door;
+    page.t = page.t + std::chrono::milliseconds(1);
+    page.fields["rank"] = rank;
+    page.fields.erase("final");
+    page.fields["lanes"]["main"]["count"] = 9000;
+    page.fields["lanes"]["main"]["point"] = rank == 1 ? "collective.enter" : "collective.enqueued";
+    page.fields["collectives_entered"] = rank == 1 ? 77 : 78;
+    page.fields["collectives_enqueued"] = rank == 1 ? 76 : 78;
+    pages.push_back(std::move(page));
+  }
+  run.observed.insert(std::next(door), pages.begin(), pages.end());
+  return run;
+}
+
 struct Named {
   const char* scenario;
   RunDirBuilder (*make)();
@@ -68,8 +93,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Named{"control", [] { return RunDirBuilder::Control(); }, "none", "nobody"},
         Named{"rank_killed", [] { return RunDirBuilder::RankKilled(); }, "killed", "rank 1"},
-        Named{"collective_timeout", &RunDirBuilder::CollectiveTimeout, "not_joined", "rank 1"},
-        Named{"hang_watchdog", &RunDirBuilder::HangWatchdog, "not_joined", "rank 1"},
+        Named{"collective_timeout",
+              [] { return WithStandingPages(RunDirBuilder::CollectiveTimeout()); }, "not_joined",
+              "rank 1"},
+        Named{"hang_watchdog", [] { return WithStandingPages(RunDirBuilder::HangWatchdog()); },
+              "not_joined", "rank 1"},
         Named{"disk_full", &RunDirBuilder::DiskFull, "storage_full", "storage checkpoint"},
         Named{"slow_data_worker", &RunDirBuilder::SlowDataWorker, "slow_data",
               "worker 0 of rank 0"},

@@ -119,8 +119,9 @@ TEST(LogPatterns, FreeTextAloneIsNotEnough) {
 }
 
 TEST(LogPatterns, StructuredLineOnStderrIsNotReadTwice) {
-  const Findings f =
-      Detect(Healthy(2).Printed(0, 1, R"({"message":"No space left on device"})" "\n"));
+  const Findings f = Detect(Healthy(2).Printed(0, 1,
+                                               R"({"message":"No space left on device"})"
+                                               "\n"));
   EXPECT_THAT(f.hypotheses, IsEmpty());
 }
 

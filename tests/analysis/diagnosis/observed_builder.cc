@@ -205,7 +205,7 @@ void PeersLose(ObservedBuilder& job, int ranks, int rank, double ms) {
 constexpr char kWaitingStack[] =
     "PID 4000 - process\nTID 4000:\n"
     "#0  0x00007f01 pthread_cond_wait@@GLIBC_2.3.2\n"
-    "#1  0x00007f02 c10d::Work::wait(std::chrono::duration<long>)\n"
+    "#1  0x00007f02 std::condition_variable::wait(std::unique_lock<std::mutex>&)\n"
     "#2  0x00007f03 c10d::Reducer::finalize_backward()\n";
 constexpr char kStuckStack[] =
     "PID 4001 - process\nTID 4001:\n"

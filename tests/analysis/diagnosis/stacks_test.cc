@@ -64,6 +64,29 @@ TEST(StackText, ObserversFramesAndWhatTheyCalledAreTakenOff) {
   EXPECT_EQ(frames[0].text, "trainer::AllReduce(at::Tensor&)");
 }
 
+TEST(StackText, NamesAreWithoutParametersAndTemplateArguments) {
+  const auto name = [](const char* text) { return FunctionName({text, 1}); };
+  EXPECT_EQ(name("main"), "main");
+  EXPECT_EQ(name("a::(anonymous namespace)::F(std::vector<x>)"), "a::(anonymous namespace)::F");
+  EXPECT_EQ(name("N<int>::G<a<b>>(c<d>) const"), "N::G");
+  EXPECT_EQ(name("c10d::Work::wait () at work.cc:12"), "c10d::Work::wait");
+  EXPECT_EQ(name("))>>((<<"), "");
+}
+
+TEST(StackText, SleepInTheCommunicationLibraryIsAWaitAndInTheJobIsNone) {
+  const auto waits = [](const char* text) {
+    return WaitsForPeers(JobFrames(ParseStacks(text).threads.at(0)));
+  };
+  EXPECT_TRUE(
+      waits("TID 1:\n#0  0x1 __futex_abstimed_wait_common\n#1  0x2 pthread_cond_wait\n"
+            "#2  0x3 std::condition_variable::wait(std::unique_lock<std::mutex>&)\n"
+            "#3  0x4 c10d::Reducer::finalize_backward()\n"));
+  EXPECT_FALSE(
+      waits("TID 1:\n#0  0x1 __futex_abstimed_wait_common\n"
+            "#1  0x2 trainer::Lock(c10d::Work&)\n#2  0x3 c10d::Reducer::x()\n"));
+  EXPECT_FALSE(waits("TID 1:\n#0  0x1 main\n"));
+}
+
 TEST(Stacks, OnlyRankThatDoesNotWaitIsSupportedButNotNamed) {
   const Findings f = Detect(test_support::RankNotJoined(3, 2));
   ASSERT_THAT(f.hypotheses, SizeIs(1));
