@@ -87,6 +87,9 @@ class Controller {
   Status StartJob();
   void Finish();
 
+  // Announces in the journal how something of our own is undone, before or just after it is made.
+  Status Announce(const UndoStep& step);
+
   // --- what the loop calls
   void OnSignal(int signal);
   void OnReaper();
@@ -280,6 +283,13 @@ Status Controller::Provision() {
   return {};
 }
 
+Status Controller::Announce(const UndoStep& step) {
+  Result<uint64_t> seq = journal_->Append(step, std::nullopt);
+  if (!seq) return tl::unexpected<Error>(seq.error());
+  own_undo_.push_back(*seq);
+  return {};
+}
+
 Status Controller::Listen() {
   // Not in the run directory: its path may be longer than a Unix socket's may be.
   const char* tmp = std::getenv("TMPDIR");
@@ -287,10 +297,7 @@ Status Controller::Listen() {
                           "/shakedown-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return FailErrno("create directory", directory);
   socket_dir_ = directory;
-  Result<uint64_t> seq =
-      journal_->Append(UndoStep{UndoVerb::kRemoveTree, socket_dir_, std::nullopt}, std::nullopt);
-  if (!seq) return tl::unexpected<Error>(seq.error());
-  own_undo_.push_back(*seq);
+  SHAKEDOWN_TRY(Announce({UndoVerb::kRemoveTree, socket_dir_, std::nullopt}));
 
   pages_ = std::make_unique<PageSampler>(processes_, *recorder_);
   load_ = std::make_unique<LoadSampler>(*recorder_);
@@ -364,6 +371,8 @@ Status Controller::StartJob() {
   Result<StartedJob> started = reaper_->StartJob(request);
   if (!started) return Wrap("cannot start the job", started.error());
   job_started_ = MonoNow();
+  // For `clean`, when controller and reaper are both killed.
+  SHAKEDOWN_TRY(Announce({UndoVerb::kEndProcess, "", started->process}));
 
   loop_.Every(kSamplePeriod, [this](Nanoseconds late) {
     load_->NoteSlip(late);
@@ -428,6 +437,11 @@ void Controller::OnHello(TrackedProcess& process) {
   record["pid"] = process.identity.pid;
   record["start_time"] = process.identity.start_time;
   recorder_->Observe(events::kProcessHello, std::move(record));
+  if (process.role == Role::kRank) {
+    if (Status noted = Announce({UndoVerb::kEndProcess, "", process.identity}); !noted) {
+      LogWarning(noted.error().message);
+    }
+  }
   if (Status kept = reaper_->KeepPage(PagePath(process).lexically_relative(run_.root()).native(),
                                       process.page_fd.get());
       !kept) {
@@ -677,7 +691,10 @@ void Controller::Finish() {
   if (!socket_dir_.empty()) {
     if (Status gone = PlayUndo({UndoVerb::kRemoveTree, socket_dir_, std::nullopt}); !gone) {
       outcome_.dirty = true;
-    } else {
+    }
+    // What could not be undone stays announced, for `clean`. A record that cannot be written is
+    // played once more by it, which is harmless.
+    if (!outcome_.dirty) {
       for (const uint64_t seq : own_undo_) (void)journal_->MarkUndone(seq);
     }
   }
