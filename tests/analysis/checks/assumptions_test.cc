@@ -65,6 +65,18 @@ TEST(Assumptions, TooFewStepsBeforeTheFaultMakeTheRunInvalid) {
   EXPECT_THAT(finding.reason, HasSubstr("steps before the first fault"));
 }
 
+TEST(Assumptions, AWorkerThatReadsAheadOfItsRankNeedsFewerSteps) {
+  RunDirBuilder run = RunDirBuilder::SlowDataWorker();
+  Event& injected = run.FindInjected(secret_events::kFaultInjected);
+  injected.fields["t0_ns"] = run.attempts[0].ranks[0].Row(4).t_ns;
+  const Finding enough = JudgeOne(run, kCheck);
+  EXPECT_EQ(enough.status, CheckStatus::kPass) << enough.reason;
+
+  injected.fields["t0_ns"] = run.attempts[0].ranks[0].Row(2).t_ns;
+  const Finding finding = JudgeOne(run, kCheck);
+  EXPECT_EQ(finding.status, CheckStatus::kInvalid) << finding.reason;
+}
+
 TEST(Assumptions, ARankThatNoPageShowsMakesTheRunInvalid) {
   RunDirBuilder run = RunDirBuilder::Control();
   std::erase_if(run.observed, [](const Event& event) {
