@@ -105,7 +105,8 @@ Status MetProcess::Release(uint32_t arm_index, bool act) {
 }
 
 Status MetProcess::SendRaw(const void* bytes, size_t size) {
-  if (::send(socket_.get(), bytes, size, MSG_NOSIGNAL) < 0) return FailErrno("send to", "a process");
+  if (::send(socket_.get(), bytes, size, MSG_NOSIGNAL) < 0)
+    return FailErrno("send to", "a process");
   return {};
 }
 
@@ -118,7 +119,8 @@ Result<std::unique_ptr<ControlDouble>> ControlDouble::Listen() {
   std::memcpy(address.sun_path, control->path_.c_str(), control->path_.size() + 1);
   control->listener_.Reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!control->listener_ ||
-      ::bind(control->listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::bind(control->listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) !=
+          0 ||
       ::listen(control->listener_.get(), 64) != 0) {
     return FailErrno("listen on", control->path_);
   }

@@ -1,5 +1,5 @@
-// A small filesystem in a mount namespace of its own, kept by a process that does nothing else, as a
-// run has one. Through a user namespace when not root.
+// A small filesystem in a mount namespace of its own, kept by a process that does nothing else, as
+// a run has one. Through a user namespace when not root.
 #pragma once
 
 #include <memory>

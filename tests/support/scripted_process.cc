@@ -31,9 +31,8 @@ Result<std::unique_ptr<ScriptedProcess>> ScriptedProcess::Start(
   SpawnOptions options;
   options.argv = {SHAKEDOWN_BINARY_DIR "/tests/victims/victim-scripted"};
   options.environment = std::move(environment);
-  options.descriptors = {{commands.reader.get(), 0},
-                         {answers.writer.get(), 1},
-                         {errors.writer.get(), 2}};
+  options.descriptors = {
+      {commands.reader.get(), 0}, {answers.writer.get(), 1}, {errors.writer.get(), 2}};
   Result<SpawnedProcess> process = Spawn(options);
   if (!process) return tl::unexpected(process.error());
   std::unique_ptr<ScriptedProcess> scripted(new ScriptedProcess);

@@ -1,4 +1,5 @@
-// Does with the probe what it is told on stdin, a command a line, and answers on stdout, a line each.
+// Does with the probe what it is told on stdin, a command a line, and answers on stdout, a line
+// each.
 //   pass POINT STEP            -> ACTION ARGUMENT of the verdict
 //   threads N POINT STEP       -> "passed" when N threads have passed
 //   elsewhere BYTES IN_USE     -> as allocate, on another thread
@@ -122,9 +123,8 @@ const std::map<std::string, Command>& Commands() {
       {"terms", [](std::istream&) { return std::to_string(terms); }},
       {"lane", Plain([](std::istream&) { probe::SetLane(Lane::kWriter); })},
       {"end_memory_phase", Plain([](std::istream&) { probe::EndMemoryPhase(); })},
-      {"handle_term", Plain([](std::istream&) {
-         std::signal(SIGTERM, [](int) { terms = terms + 1; });
-       })},
+      {"handle_term",
+       Plain([](std::istream&) { std::signal(SIGTERM, [](int) { terms = terms + 1; }); })},
       {"join", Plain([](std::istream& in) {
          const int rank = Read<int>(in);
          probe::Joined(rank, Read<int>(in));

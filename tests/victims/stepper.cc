@@ -27,8 +27,8 @@ using Counters = std::atomic<uint32_t>;
 Counters* MapCounters(const char* path) {
   const int fd = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0 || ::ftruncate(fd, sizeof(Counters) * kMaxRanks) != 0) return nullptr;
-  void* memory = ::mmap(nullptr, sizeof(Counters) * kMaxRanks, PROT_READ | PROT_WRITE, MAP_SHARED,
-                        fd, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Counters) * kMaxRanks, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<Counters*>(memory);
 }
 
@@ -50,7 +50,8 @@ void AwaitPeers(Counters* counters, int ranks, uint32_t number) {
   }
 }
 
-// Four allocations; a refused one is answered by going on with less, as a job that splits its batch.
+// Four allocations; a refused one is answered by going on with less, as a job that splits its
+// batch.
 void Forward(uint32_t step) {
   probe::Pass(Point::kForwardBegin, step);
   for (uint64_t i = 0; i < 4; ++i) probe::RefuseAllocation(1024, i * 1024);
