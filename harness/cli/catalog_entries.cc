@@ -128,7 +128,7 @@ std::vector<Entry> Checks() {
     for (const CheckParameter& parameter : check->parameters) {
       entry.details.emplace_back(
           std::string(parameter.key),
-          std::string(parameter.meaning) + " Otherwise: " + std::string(parameter.otherwise));
+          std::string(parameter.meaning) + "; otherwise: " + std::string(parameter.otherwise));
     }
     entries.push_back(std::move(entry));
   }

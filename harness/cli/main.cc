@@ -11,6 +11,7 @@
 
 #include "harness/base/log.h"
 #include "harness/cli/command.h"
+#include "harness/cli/help_formatter.h"
 
 namespace shakedown::cli {
 namespace {
@@ -26,7 +27,7 @@ constexpr char kFirstSteps[] =
     "  shakedown explain rank.kill       one fault, check, point or scenario in full\n"
     "  shakedown plan rank_killed        what a run would touch; starts nothing\n"
     "  shakedown run rank_killed         break the reference job, and judge it\n"
-    "  shakedown suite smoke             the control and all first faults\n"
+    "  shakedown suite smoke             the control and the first faults\n"
     "\n"
     "Exit statuses of run, suite and check: 0 PASS, 1 FAIL, 2 usage or scenario error (nothing "
     "was\n"
@@ -34,6 +35,7 @@ constexpr char kFirstSteps[] =
     "by\n"
     "Ctrl-C, SIGTERM or a closed terminal. Other commands: 0, 2 usage, 5 error; their --help says\n"
     "more.\n"
+    "\n"
     "Results go to stdout, progress to stderr. With --json every command prints JSON, errors too.";
 
 std::vector<Command> AllCommands() {
@@ -117,6 +119,7 @@ int Main(int argc, char** argv) {
   }
 
   CLI::App app(kAbout, "shakedown");
+  app.formatter(MakeHelpFormatter());
   app.footer(kFirstSteps);
   app.set_version_flag("--version", "shakedown " SHAKEDOWN_VERSION);
   app.require_subcommand(1);

@@ -74,6 +74,7 @@ TEST(Cli, EveryCommandHasAnExampleAndItsExitStatusInItsHelp) {
     EXPECT_THAT(ran.out, HasSubstr(std::string("  shakedown ") + command)) << command;
     EXPECT_THAT(ran.out, HasSubstr("Exit status: 0")) << command;
     EXPECT_THAT(ran.out, HasSubstr("--json")) << command;
+    ExpectNarrow(ran.out);
   }
 }
 
@@ -98,7 +99,7 @@ TEST(Cli, WrongUsageExitsWithTwoAndTheNearestName) {
   } kCases[] = {
       {"", "subcommand is required"},
       {"plam rank_killed", "unknown command 'plam' (did you mean 'plan'?)"},
-      {"plan rank_killed --sed 3", "unknown option '--sed' (did you mean '--seed'?)"},
+      {"plan rank_killed --sede 3", "unknown option '--sede' (did you mean '--seed'?)"},
       {"plan rank_killed --seed x", "--seed"},
       {"plan", "SCENARIO is required"},
       {"plan rank_killd", "did you mean 'rank_killed'?"},

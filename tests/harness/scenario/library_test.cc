@@ -34,8 +34,8 @@ TEST(Library, TheExampleInTheReadmeIsValid) {
   const size_t begin = readme.find(fence);
   ASSERT_NE(begin, std::string::npos);
   const size_t end = readme.find("```\n", begin + fence.size());
-  const ParsedScenario parsed = ParseScenario(
-      readme.substr(begin + fence.size(), end - begin - fence.size()), "README.md");
+  const ParsedScenario parsed =
+      ParseScenario(readme.substr(begin + fence.size(), end - begin - fence.size()), "README.md");
   for (const Problem& problem : parsed.problems) ADD_FAILURE() << Describe(problem);
   EXPECT_TRUE(parsed.warnings.empty());
   EXPECT_TRUE(parsed.scenario);

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "harness/base/random.h"
 #include "tests/support/temp_dir.h"
 
 namespace shakedown {
