@@ -64,6 +64,12 @@ std::string Verbatim(std::string_view text, int indent) {
   return std::string(static_cast<size_t>(indent), ' ') + Escape(text) + "\n";
 }
 
+// A line without blanks at its end.
+std::string Trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
 std::string Title(std::string_view text, const Style& style) {
   return Painted(text, Paint::kTitle, style) + "\n";
 }
@@ -121,7 +127,7 @@ std::string CheckLine(const CheckResult& result, int name_columns, const Style& 
       " " + PadRight(Escape(result.check), name_columns);
   const int column = 2 + kStatusColumns + 1 + name_columns + 2;
   if (Width(style) - column < 30) {
-    return out + "\n    " + Wrap(Escape(reason), Width(style), 4, 4) + "\n";
+    return Trimmed(out) + "    " + Wrap(Escape(reason), Width(style), 4, 4) + "\n";
   }
   return out + "  " + Wrap(Escape(reason), Width(style), column, column) + "\n";
 }
@@ -249,11 +255,6 @@ constexpr Column kNewStep{"new step", 9};
 constexpr Column kLost{"lost", 4};
 constexpr Column kWall{"job", 9};
 constexpr Column kDiagnosis{"diagnosis", 30};
-
-std::string Trimmed(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
 
 std::string CountsText(const Counts& counts) {
   std::string text;

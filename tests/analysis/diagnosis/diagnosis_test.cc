@@ -132,6 +132,28 @@ TEST_P(EveryRank, KillThatEndsTheAttemptComesBeforeAnEarlierFullDisk) {
   EXPECT_THAT(d.also.front().culprits, ElementsAre(Storage()));
 }
 
+TEST(Diagnosis, FullDiskThatEndsTheJobIsTheCauseAndNotABadCheckpoint) {
+  ObservedBuilder job(3);
+  job.Line(0, 0, 1000, "ERROR", "checkpoint.failed", {{"checkpoint", 60}, {"errno", 28}});
+  job.Exit(0, 0, 1100, "69", "itself").JobExit(1200, 1).RunEnded(1300);
+  const Diagnosis d = Diagnose(job.Build());
+  EXPECT_EQ(d.mechanism, "storage_full");
+  EXPECT_THAT(d.culprits, ElementsAre(Storage()));
+  EXPECT_THAT(d.also, IsEmpty());
+}
+
+TEST(Diagnosis, OutOfMemoryThatEndsTheAttemptIsTheCauseAndPeersSuffered) {
+  ObservedBuilder job(3);
+  job.Line(0, 2, 1000, "ERROR", "memory.exhausted", {{"step", 15}});
+  job.Exit(0, 2, 1010, "67", "itself");
+  job.Exit(0, 0, 1020, "65", "itself").Exit(0, 1, 1021, "65", "itself");
+  job.JobExit(1200, 1).RunEnded(1300);
+  const Diagnosis d = Diagnose(job.Build());
+  EXPECT_EQ(d.mechanism, "out_of_memory_device");
+  EXPECT_THAT(d.culprits, ElementsAre(Rank(2)));
+  EXPECT_EQ(SufferedRanks(d, 0), (std::vector<int>{0, 1}));
+}
+
 TEST(Diagnosis, HealthyRunIsNone) {
   const Diagnosis d = Diagnose(test_support::Healthy(3).Build());
   EXPECT_EQ(d.mechanism, "none");

@@ -95,14 +95,6 @@ TEST(Exits, APeerThatIsSeenToEndJustBeforeTheKilledRankIsItsVictim) {
   EXPECT_LE(late.hypotheses.at(0).confidence, 0.5) << "two seconds later it is somebody's clean-up";
 }
 
-TEST(Exits, PeerThatIsSeenToEndAMomentBeforeTheKilledRankIsStillAVictim) {
-  const Findings f =
-      Detect(Broken().Exit(0, 0, 1000, "65", "itself").Exit(0, 2, 1003, "SIGKILL", "itself"));
-  ASSERT_THAT(f.hypotheses, SizeIs(1));
-  EXPECT_EQ(f.hypotheses[0].culprits[0].rank, 2);
-  EXPECT_GE(f.hypotheses[0].confidence, 0.9);
-}
-
 TEST(Exits, VictimsCodesAreNoCause) {
   const Findings f =
       Detect(Broken().Exit(0, 0, 1000, "65", "itself").Exit(0, 1, 1001, "66", "itself"));
