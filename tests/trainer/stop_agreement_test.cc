@@ -29,7 +29,8 @@ TEST_F(StopAgreementTest, ARequestStopsAllRanksAfterTheNextStep) {
   EXPECT_TRUE(*two().StopsAfter(4, false));
 }
 
-// The second rank sees its signal a step later, when the mark is already there: it must not move it.
+// The second rank sees its signal a step later, when the mark is already there: it must not move
+// it.
 TEST_F(StopAgreementTest, ALaterRequestDoesNotMoveTheStep) {
   EXPECT_FALSE(*one().StopsAfter(3, true));
   EXPECT_TRUE(*two().StopsAfter(4, true));
