@@ -200,16 +200,15 @@ void Anything(Story& story) {
 }
 
 struct Rule {
-  std::string_view fault;
+  std::string_view mechanism;
   void (*tell)(Story&);
 };
 constexpr Rule kRules[] = {
-    {"collective.never_return", Hung},
-    {"data.worker_slow", WorkerSlow},
-    {"disk.full", SaveFailed},
-    {"memory.device_oom", OutOfMemory},
-    {"rank.kill", Killed},
-    {"rank.stall", Hung},
+    {"killed", Killed},
+    {"not_joined", Hung},
+    {"out_of_memory_device", OutOfMemory},
+    {"slow_data", WorkerSlow},
+    {"storage_full", SaveFailed},
 };
 
 std::optional<Finding> Alarm(const CheckInput& in) {
@@ -248,7 +247,7 @@ Finding Check(const CheckInput& in) {
     Story story(in, *injected);
     void (*tell)(Story&) = Anything;
     for (const Rule& rule : kRules) {
-      if (rule.fault == injection.fault) tell = rule.tell;
+      if (rule.mechanism == injected->mechanism) tell = rule.tell;
     }
     tell(story);
     if (!story.missing().empty()) return Broke(kName, story.missing(), story.found());

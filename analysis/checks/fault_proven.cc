@@ -153,7 +153,7 @@ Reason ObservedAgrees(const CheckInput& in, const Injection& injection,
     return NotProven{"its target had ended " + Ms(*injected.t0 - exit->t) + " before it acted",
                      {exit->where, injected.where}};
   }
-  if (injection.fault == "rank.kill") {
+  if (injected.mechanism == "killed") {
     const auto signal = injection.with.find("signal");
     const auto* name =
         signal == injection.with.end() ? nullptr : std::get_if<std::string>(&signal->second);
@@ -168,7 +168,9 @@ Reason ObservedAgrees(const CheckInput& in, const Injection& injection,
       }
     }
   }
-  if (injection.worker || (injection.fault != "rank.kill" && injection.fault != "rank.stall")) {
+  // Only what stops its target for good leaves the page at the point.
+  if (injection.worker ||
+      (injected.mechanism != "killed" && injected.mechanism != "not_joined")) {
     return std::nullopt;
   }
   const PageSample* last = nullptr;

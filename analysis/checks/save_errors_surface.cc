@@ -30,13 +30,13 @@ struct FailedSave {
 
 using Bad = std::optional<Finding>;
 
-bool IsStorageFault(std::string_view fault) { return fault.starts_with("disk."); }
+bool IsStorageFault(std::string_view mechanism) { return mechanism.starts_with("storage_"); }
 
 std::vector<FailedSave> FailedSaves(const CheckInput& in) {
   std::map<std::pair<int, int64_t>, FailedSave> failed;
   for (const Injection& injection : in.plan().injections) {
     const InjectedRecord* injected = in.secret.Injected(injection.id);
-    if (!IsStorageFault(injection.fault) || injected == nullptr) continue;
+    if (injected == nullptr || !IsStorageFault(injected->mechanism)) continue;
     failed[{injection.attempt, injection.step}] = {
         injection.attempt, injection.step, 0, injection.rank, injection.fault + " acted on it",
         injected->where};

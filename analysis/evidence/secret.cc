@@ -53,6 +53,7 @@ InjectedRecord ToInjected(const Event& event) {
   r.t = event.t;
   r.injection = SmallOr(f, "injection", -1);
   r.fault = StringField(f, "fault").value_or("");
+  r.mechanism = StringField(f, "mechanism").value_or("");
   r.place = ToPlace(f);
   r.level = StringField(f, "level").value_or("");
   r.means = StringField(f, "means").value_or("");

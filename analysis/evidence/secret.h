@@ -50,6 +50,7 @@ struct InjectedRecord {
   MonoTime t;
   int injection = 0;
   std::string fault;
+  std::string mechanism;  // what the fault declares: mechanisms.def; rules go by it, not by names
   SecretPlace place;
   std::string level;
   std::string means;

@@ -18,13 +18,13 @@ constexpr Sign kMemory[] = {{e::kMemoryExhausted, "ERROR"}};
 constexpr Sign kData[] = {{e::kDataSlow, "WARNING"}, {e::kWorkerReplaced, "WARNING"}};
 constexpr Sign kSave[] = {{e::kCheckpointFailed, "ERROR"}};
 
-struct FaultSigns {
-  std::string_view fault;
+struct MechanismSigns {
+  std::string_view mechanism;
   std::span<const Sign> signs;
 };
-constexpr FaultSigns kSigns[] = {
-    {"collective.never_return", kHang}, {"data.worker_slow", kData}, {"disk.full", kSave},
-    {"memory.device_oom", kMemory},     {"rank.kill", kPeerGone},    {"rank.stall", kHang},
+constexpr MechanismSigns kSigns[] = {
+    {"killed", kPeerGone}, {"not_joined", kHang},  {"out_of_memory_device", kMemory},
+    {"slow_data", kData},  {"storage_full", kSave},
 };
 
 constexpr LimitInfo kLimits[] = {
@@ -53,9 +53,9 @@ bool WasInjectedInto(const ProcessExit& exit, const SecretEvidence& secret) {
 
 }  // namespace
 
-std::span<const Sign> SignsOf(std::string_view fault) {
-  for (const FaultSigns& entry : kSigns) {
-    if (entry.fault == fault) return entry.signs;
+std::span<const Sign> SignsOf(std::string_view mechanism) {
+  for (const MechanismSigns& entry : kSigns) {
+    if (entry.mechanism == mechanism) return entry.signs;
   }
   return {};
 }
@@ -72,7 +72,7 @@ std::optional<Reaction> JobReaction(const ObservedEvidence& observed, const Secr
     if (at < *injected.t0 || (first && first->at <= at)) return;
     first = Reaction{at, std::move(what), where};
   };
-  const std::span<const Sign> signs = SignsOf(injected.fault);
+  const std::span<const Sign> signs = SignsOf(injected.mechanism);
   for (const LogLine* line : observed.AllLines()) {
     if (line->arrived && line->attempt >= injected.place.attempt && IsSign(*line, signs)) {
       offer(*line->arrived, WriterOf(*line) + " logged " + line->event, line->where);

@@ -22,7 +22,7 @@ struct Sign {
 
 // What a sound job's logs say when this fault acts, most telling first. Empty for a fault that is
 // not known here: then any WARNING or ERROR line counts as its sign.
-std::span<const Sign> SignsOf(std::string_view fault);
+std::span<const Sign> SignsOf(std::string_view mechanism);
 
 struct Reaction {
   MonoTime at;       // on the controller's clock

@@ -227,6 +227,7 @@ Json Injections::Where(const Life& life) const {
   out["worker"] = OrNull(i.worker);
   out["attempt"] = i.attempt;
   out["point"] = PointName(i.point);
+  out["mechanism"] = life.fault.mechanism;
   return out;
 }
 

@@ -167,11 +167,7 @@ constexpr std::array<std::string_view, 6> kSystem = {"sys/",     "linux/", "net/
                                                      "netinet/", "arpa/",  "asm/"};
 
 // Where a fault may be named outside of its own file.
-constexpr std::array<std::string_view, 5> kNameFaults = {
-    // What a job has to say about a fault, and what proves it, differs by fault, and analysis may
-    // not read the declarations of injectors.
-    "analysis/checks/failure_logged.cc", "analysis/checks/fault_proven.cc",
-    "analysis/timeline/reactions.cc",
+constexpr std::array<std::string_view, 2> kNameFaults = {
     // Examples in help texts.
     "harness/cli/command_explain.cc", "harness/cli/main.cc"};
 

@@ -21,6 +21,17 @@
 namespace shakedown::test_support {
 namespace {
 
+// What the faults of the smoke suite declare (injectors/*/*.cc).
+std::string MechanismOf(const std::string& fault) {
+  if (fault == "rank.kill") return "killed";
+  if (fault == "rank.stall" || fault == "collective.never_return") return "not_joined";
+  if (fault == "memory.device_oom") return "out_of_memory_device";
+  if (fault == "data.worker_slow") return "slow_data";
+  if (fault == "disk.full") return "storage_full";
+  return "unknown";
+}
+
+
 namespace fs = std::filesystem;
 namespace le = log_events;
 
@@ -453,6 +464,7 @@ void RunDirBuilder::Inject(const Injection& injection, std::optional<int64_t> un
   record["t0_ns"] = now_ns_;
   record["facts"] = Json::object();
   if (injection.fault == "rank.kill") record["facts"]["signal"] = "SIGKILL";
+  record["mechanism"] = MechanismOf(injection.fault);
   Secret(secret_events::kFaultInjected, std::move(record));
   hold["hold_ms"] = 2.0;
   hold["acted"] = true;
