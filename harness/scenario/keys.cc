@@ -12,7 +12,7 @@
 namespace shakedown {
 namespace {
 
-// --- Words of the enumerations ---------------------------------------------------------------
+// --- Words of the enumerations
 
 std::vector<std::string> OutcomeNames() {
   return {"unaffected", "degrades", "recovers", "stops_cleanly"};
@@ -38,7 +38,7 @@ Enum Word(const std::vector<std::string>& names, const std::string& text) {
   return static_cast<Enum>(index);
 }
 
-// --- From a value to a member, and from a member to its default's text -------------------------
+// --- From a value to a member, and from a member to its default's text
 
 template <typename T>
 void Assign(T& to, const Value& value) {
@@ -130,7 +130,7 @@ void* Append(void* object) {
   return &(static_cast<Class*>(object)->*kMember).emplace_back();
 }
 
-// --- Builders: one line per key below ----------------------------------------------------------
+// --- Builders: one line per key below
 
 template <auto kMember>
 constexpr Key Plain(std::string_view name, KeyType type, std::string_view sentence,
@@ -170,7 +170,7 @@ constexpr Key Required(Key key) {
   return key;
 }
 
-// --- job ----------------------------------------------------------------------------------------
+// --- job
 
 constexpr Key kCheckpointKeys[] = {
     Plain<&CheckpointConfig::every>("every", KeyType::kInteger,
@@ -274,7 +274,7 @@ constexpr Key kJobKeys[] = {
     Group("restart", kRestartKeys, &Same, "What the launcher does about a failure."),
 };
 
-// --- faults -------------------------------------------------------------------------------------
+// --- faults
 
 constexpr Key WorkerKey() {
   Key key{
@@ -340,7 +340,7 @@ constexpr Key kFaultKeys[] = {
         "does it to itself (none)."),
 };
 
-// --- expect -------------------------------------------------------------------------------------
+// --- expect
 
 constexpr Key CulpritNumber(std::string_view name, std::string_view sentence,
                             void (*store)(void*, const Value&)) {

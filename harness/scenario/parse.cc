@@ -61,7 +61,7 @@ class ColumnCounter {
   int characters_ = 0;
 };
 
-// --- Text to tree --------------------------------------------------------------------------------
+// --- Text to tree
 
 // Builds our tree from the library's events. Aliases never get expanded: the first one is a
 // problem.
@@ -341,7 +341,6 @@ std::optional<Node> Parser::ReadFileText(const fs::path& path, int source) {
 }
 
 // --- Sources other than the file
-// -------------------------------------------------------------------
 
 Node EmptyMap(int source) {
   Node node;

@@ -153,7 +153,7 @@ TEST(Parse, UnderstandsEveryKindOfCulprit) {
               ElementsAre(Culprit{"rank", 0, {}, ""}, Culprit{"rank", 2, {}, ""}));
 }
 
-// --- One thing wrong -----------------------------------------------------------------------------
+// --- One thing wrong
 
 struct BadCase {
   const char* name;
@@ -313,7 +313,6 @@ INSTANTIATE_TEST_SUITE_P(Parse, BadInput, ::testing::ValuesIn(kBadCases),
                          [](const auto& bad) { return std::string(bad.param.name); });
 
 // --- Many things wrong
-// -----------------------------------------------------------------------------
 
 TEST(Parse, ReportsAllProblemsOfAFileInTheOrderOfTheirPlaces) {
   const auto parsed = Parse(R"(name: x
@@ -354,7 +353,6 @@ TEST(Parse, CountsColumnsInCharacters) {
 }
 
 // --- Files that are no scenarios
-// ---------------------------------------------------------------------
 
 TEST(Parse, RefusesAnAliasWithoutExpandingIt) {
   std::string bomb =
@@ -444,8 +442,40 @@ TEST(Parse, ReadsAByteOrderMarkAndWindowsLineEnds) {
   EXPECT_THAT(Described(parsed.problems), ElementsAre());
 }
 
+// Whatever a slip of a keyboard or a damaged disk makes of a scenario: an answer, never a crash,
+// and a scenario exactly when there is no problem.
+TEST(Parse, AnswersEveryMutationOfAScenario) {
+  constexpr std::string_view kSyntax = "{}[]:,&*!|>'\"%@`#-?\n";
+  Random random(1, "mutations");
+  int valid = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = kGood;
+    const uint64_t changes = 1 + random.Below(4);
+    for (uint64_t n = 0; n < changes; ++n) {
+      const size_t at = random.Below(text.size());
+      switch (random.Below(4)) {
+        case 0:
+          text.erase(at, 1 + random.Below(20));
+          break;
+        case 1:
+          text.insert(at, 1, static_cast<char>(random.Below(256)));
+          break;
+        case 2:
+          text.insert(at, 1, kSyntax[random.Below(kSyntax.size())]);
+          break;
+        default:
+          text.insert(at, text.substr(random.Below(text.size()), random.Below(40)));
+      }
+    }
+    const auto parsed = Parse(text);
+    EXPECT_EQ(parsed.scenario.has_value(), parsed.problems.empty()) << text;
+    valid += parsed.scenario ? 1 : 0;
+  }
+  EXPECT_GT(valid, 0);
+  EXPECT_LT(valid, 1500);
+}
+
 // --- Other sources
-// -----------------------------------------------------------------------------------
 
 TEST(Set, ChangesTheTreeBeforeItIsChecked) {
   const auto parsed = Parse(kGood, {.sets = {"faults.0.at.rank=[0, 2]", "job.timeouts.startup=9s",
@@ -539,7 +569,6 @@ TEST(Data, ADirectoryWithoutAnIdxPairIsAProblem) {
 }
 
 // --- Warnings
-// ------------------------------------------------------------------------------------------
 
 TEST(Warning, APlaceThatIsNeverReachedIsNoProblem) {
   const auto warning = [](const char* from, const char* to) -> std::string {
