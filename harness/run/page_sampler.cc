@@ -28,6 +28,9 @@ Json PageFields(const TrackedProcess& process) {
   const uint64_t error = page.checkpoint_error.load(std::memory_order_relaxed);
   out["checkpoint_error"] =
       error == 0 ? Json(nullptr) : Json{{"errno", error >> 32}, {"step", error & 0xFFFFFFFF}};
+  const uint64_t refused = page.memory_refused.load(std::memory_order_relaxed);
+  out["memory_refused"] = refused == 0 ? Json(nullptr)
+                                       : Json{{"count", refused & 0xFFFFFFFF}, {"step", refused >> 32}};
   return out;
 }
 

@@ -23,8 +23,10 @@
 namespace shakedown::probe::internal {
 namespace {
 
-// A process must start even when its controller is stopped or wedged.
-constexpr int64_t kHelloLimitNs = 1'000'000'000;
+// A process must start even when its controller is stopped or wedged. On a starved machine a sound
+// controller was seen not to run for a whole second; a process that gives up too early goes on
+// unarmed, which makes the run INVALID.
+constexpr int64_t kHelloLimitNs = 5'000'000'000;
 
 // Written before main() and in the child of a fork only, so that threads may read it. It is never
 // closed while other threads run: one of them might be about to send, and the number could already

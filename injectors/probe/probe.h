@@ -3,7 +3,7 @@
 // Without a controller (SHAKEDOWN_CONTROL_SOCKET unset) everything here works on a page of its own
 // that nobody reads, so callers never ask whether there is one.
 //
-// The hello happens before main() (a constructor in this library); it is bounded (1 s) and a failure
+// The hello happens before main() (a constructor in this library); it is bounded (5 s) and a failure
 // leaves the process unarmed. After fork() the child drops page and socket (pthread_atfork) and is
 // not a process of the run until it says hello anew, which an exec'ed worker does by itself.
 #pragma once
