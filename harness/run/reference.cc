@@ -12,8 +12,10 @@
 #include "harness/base/digest.h"
 #include "harness/base/file.h"
 #include "harness/process/child.h"
+#include "harness/process/identity.h"
 #include "harness/run/numerics.h"
 #include "harness/wire/environment.h"
+#include "harness/wire/journal_record.h"
 #include "harness/wire/ledger.h"
 #include "harness/wire/run_dir.h"
 
@@ -142,6 +144,9 @@ std::string CompleteProblem(const RunDir& run, int ranks) {
   return "";
 }
 
+// The two runs of a reference, inside its scratch folder.
+constexpr const char* kScratchRuns[] = {"first", "second"};
+
 struct Scratch {
   fs::path path;
   ~Scratch() {
@@ -149,6 +154,38 @@ struct Scratch {
     if (!path.empty()) fs::remove_all(path, error);
   }
 };
+
+constexpr char kScratchName[] = ".making";
+
+// Whether the controller that made this scratch folder still runs. Each of its runs names it in the
+// first record of its journal; a folder without a run yet is given some time.
+bool InUse(const fs::path& scratch) {
+  bool any = false;
+  for (const char* name : kScratchRuns) {
+    const Result<std::string> text = ReadFile(RunDir(scratch / name).journal());
+    if (!text) continue;
+    any = true;
+    const Journal journal = ParseJournal(*text, "");
+    const Result<ProcessIdentity> controller =
+        IdentityFromJson(Field(journal.header, "controller"));
+    if (controller && OpenPidfd(*controller)) return true;
+  }
+  if (any) return false;
+  std::error_code error;
+  const auto made = fs::last_write_time(scratch, error);
+  return error || fs::file_time_type::clock::now() - made < std::chrono::minutes(10);
+}
+
+// What controllers that were killed while they made a reference left in the cache.
+void RemoveAbandoned(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().native();
+    if (!name.starts_with(std::string(kScratchName) + "-") || InUse(entry.path())) continue;
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+  }
+}
 
 }  // namespace
 
@@ -223,11 +260,12 @@ Result<ReferenceOutcome> EnsureReference(const RunRequest& request) {
     return out;
   }
   const MonoTime began = MonoNow();
-  Result<fs::path> scratch = MakeRunDirectory(*cache / "reference", ".making");
+  RemoveAbandoned(*cache / "reference");
+  Result<fs::path> scratch = MakeRunDirectory(*cache / "reference", kScratchName);
   if (!scratch) return tl::unexpected<Error>(scratch.error());
   const Scratch remove{*scratch};
   std::vector<RunDir> runs;
-  for (const char* name : {"first", "second"}) {
+  for (const char* name : kScratchRuns) {
     const fs::path folder = *scratch / name;
     SHAKEDOWN_TRY(MakeDirectories(folder));
     runs.emplace_back(folder);
