@@ -50,7 +50,19 @@ void AddAppeared(const RunDir& run, const EvidenceFolder& folder, SealReport* re
     for (std::string& file : folder.FilesBelow(below)) present.push_back(std::move(file));
   };
   for (const int attempt : report->sealed_attempts) add(run.attempt(attempt));
-  if (report->run_sealed) add(run.reference());
+  if (report->run_sealed) {
+    add(run.reference());
+    add(run.final_checkpoint());
+    // A seal of the run always lists these when they are there: an entry that is missing was removed.
+    for (const std::filesystem::path& file :
+         {run.observed(), run.injected(), run.checkpoints(), run.job_config(), run.run_json(),
+          run.launcher_stdout(), run.launcher_stderr()}) {
+      std::error_code error;
+      if (std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
+        present.push_back(file.filename().native());
+      }
+    }
+  }
   for (std::string& file : present) report->files.try_emplace(std::move(file), SealState::kChanged);
 }
 

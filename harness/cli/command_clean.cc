@@ -4,6 +4,7 @@
 
 #include "harness/cli/command.h"
 #include "harness/run/clean.h"
+#include "harness/run/reference.h"
 #include "harness/suite/runner.h"
 
 namespace shakedown::cli {
@@ -14,6 +15,14 @@ int CleanUp(const std::string& path, const Output& output) {
   // Nothing has ever run here, which is as clean as can be; a folder that was named must exist.
   const bool none = path.empty() && !std::filesystem::exists(folder);
   Result<CleanReport> report = none ? Result<CleanReport>(CleanReport{}) : Clean(folder);
+  // Reference runs are made in the cache, and their controllers can be killed too.
+  if (const Result<std::filesystem::path> cache = CacheDirectory();
+      report && cache && std::filesystem::exists(*cache / "reference")) {
+    if (const Result<CleanReport> more = Clean(*cache / "reference")) {
+      report->runs.insert(report->runs.end(), more->runs.begin(), more->runs.end());
+      report->live.insert(report->live.end(), more->live.begin(), more->live.end());
+    }
+  }
   if (!report) return ReportError(output, report.error(), kExitUsage);
   if (output.json) {
     PrintJson(ToJson(*report));

@@ -71,7 +71,10 @@ Command commands::suite() {
             auto options = std::make_shared<Options>();
             app.add_option("SUITE", options->suite, "a folder, or a listed suite")->required();
             app.add_option("--out", options->out,
-                           "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)");
+                           "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
+                ->check([](const std::string& folder) -> std::string {
+                  return folder.empty() ? "the name of the folder is empty" : "";
+                });
             options->common.Declare(app);
             return [options](const Output& output) { return RunSuiteCommand(*options, output); };
           }};

@@ -14,7 +14,13 @@ void ScenarioOptions::Declare(CLI::App& app) {
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->take_all();
+  // The option parser would take -1 for the largest number.
+  const auto in_range = [](const std::string& text) -> std::string {
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    return digits && text.size() <= 18 ? "" : "'" + text + "' is not a number from 0 to 10^18 - 1";
+  };
   app.add_option("--seed", seed, "for everything that is drawn; one seed, one plan (default: 1)")
+      ->check(in_range)
       ->type_name("N");
 }
 

@@ -513,6 +513,11 @@ void Controller::OnLine(const LogFollower::Line& line) {
 }
 
 void Controller::OnSample() {
+  // Without evidence there is nothing to judge: going on would only fill what is full.
+  if (!recorder_->status()) {
+    return End(RunOutcome::How::kFailed,
+               "evidence could not be written: " + recorder_->status().error().message);
+  }
   pages_->SampleAll();
   Tell(RunProgress::What::kStep);
   NoticeStop();

@@ -78,6 +78,11 @@ struct Injections::Life {
   double first_ms = -1, last_ms = -1;
 
   double SinceMs() const { return ToMs(MonoNow() - t0); }
+  // A means without a recipe may have an end all the same, when it is due: then there is nothing to
+  // do, and that it is over is witnessed like any other undo.
+  bool MustBeUndone() const {
+    return !recipe.empty() || injection.duration || injection.until;
+  }
 };
 
 // The injectors' hands on a real job.
@@ -448,7 +453,7 @@ void Injections::Sample(Life& life) {
   }
   if (ended && life.consequence.holds && life.bystander.holds) {
     StopSampling(life);
-    if (life.recipe.empty()) Report(life);
+    if (!life.MustBeUndone()) Report(life);
   }
 }
 
@@ -499,7 +504,7 @@ void Injections::OnJobEvent(const std::string& name, int rank) {
 }
 
 void Injections::Undo(Life& life) {
-  if (life.undone || life.recipe.empty()) return;
+  if (life.undone || !life.MustBeUndone()) return;
   c_.loop.Cancel(life.undo_timer);
   // The consequence has had its time when the undo is due; ask a last time while the fault acts.
   if (life.state == Life::State::kActive) Sample(life);
@@ -591,7 +596,7 @@ void Injections::Finish() {
   for (auto it = lives_.rbegin(); it != lives_.rend(); ++it) {
     Life& life = **it;
     c_.loop.Cancel(life.undo_timer);
-    if (life.began && !life.recipe.empty()) Undo(life);
+    if (life.began) Undo(life);
     // A last look, for what the job did after the fault had ended.
     if (life.state == Life::State::kActive) Sample(life);
     Report(life);

@@ -47,6 +47,7 @@ void WriteVerdict(const RunDir& run, RunVerdict& verdict) {
   Status written = PublishFile(run.verdict(), DumpPretty(report::RunJson(verdict)) + "\n");
   if (written) return;
   LogError(written.error().message);
+  if (verdict.verdict == Verdict::kError) return;  // what went wrong first says more
   verdict.verdict = std::max(verdict.verdict, Verdict::kError);
   verdict.as_expected = false;
   verdict.reason = "the verdict could not be written: " + written.error().message;
@@ -70,30 +71,23 @@ RunnerResult RunScenario(const Scenario& scenario, const RunnerOptions& options)
   }
   Result<Binaries> binaries = FindBinaries();
   if (!binaries) return error(binaries.error());
-  Result<fs::path> folder = MakeRunDirectory(options.out, scenario.name);
-  if (!folder) return error(folder.error());
-  const RunDir run(*folder);
-
-  RunRequest request{*plan, *folder, *binaries, machine, options.command, Json::object(), {},
+  RunRequest request{*plan, {}, *binaries, machine, options.command, Json::object(), {},
                      options.progress};
   if (options.progress) options.progress({RunProgress::What::kStarting, 0, 0, 0, "reference run"});
   Result<ReferenceOutcome> reference = EnsureReference(request);
-  if (!reference) {
-    RunnerResult failed = error(reference.error());
-    failed.verdict.run_dir = folder->native();
-    failed.verdict.plan_digest = plan->digest;
-    WriteVerdict(run, failed.verdict);
-    return failed;
-  }
+  if (!reference) return error(reference.error());
   if (reference->run.how == RunOutcome::How::kInterrupted) {
     RunVerdict stopped = WithoutRun(scenario, options.seed, Verdict::kInconclusive,
                                     "interrupted while the reference was made: " +
                                         reference->run.reason);
-    stopped.run_dir = folder->native();
     stopped.dirty = reference->run.dirty;
-    WriteVerdict(run, stopped);
     return {stopped, reference->run.signal};
   }
+  // Only now: a run directory without a run would be one that no command can read.
+  Result<fs::path> folder = MakeRunDirectory(options.out, scenario.name);
+  if (!folder) return error(folder.error());
+  const RunDir run(*folder);
+  request.run_dir = *folder;
   request.reference_dir = reference->reference.directory;
   request.notes["reference"] = reference->reference.ToJson();
   request.notes["calibration"] =

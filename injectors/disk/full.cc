@@ -215,13 +215,14 @@ class RefusedWrite : public DiskFull {
     return witness;
   }
 
-  // It acts once, by itself: over when the writer has left the point.
+  // It acts once, by itself: over when the refused call has returned, which the reported error or a
+  // writer that has left the point shows.
   Witness Undone(Reach& reach) override {
     watch_.Look(*reach.Page(reach.target()), MonoNow());
     Witness witness;
     witness.what =
-        "whether the writer of " + shakedown::Describe(reach.target()) + " has left the point";
-    witness.holds = watch_.moved() || Ended(reach, reach.target());
+        "whether the refused call of " + shakedown::Describe(reach.target()) + " has returned";
+    witness.holds = failed_ || watch_.moved() || Ended(reach, reach.target());
     witness.observed = witness.holds;
     witness.expected = true;
     return witness;
