@@ -94,10 +94,15 @@ function(shakedown_test)
     TEST_PREFIX "${ARG_NAME}/"
     TEST_LIST ${ARG_NAME}_TESTS
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+  # Whole jobs are judged by the clock too: they run alone.
+  set(alone OFF)
+  if("e2e" IN_LIST ARG_LABELS)
+    set(alone ON)
+  endif()
   set(labels "${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}_labels.cmake")
   file(CONFIGURE OUTPUT "${labels}" @ONLY CONTENT
     [[foreach(test IN LISTS @ARG_NAME@_TESTS)
-  set_tests_properties("${test}" PROPERTIES LABELS "@ARG_LABELS@")
+  set_tests_properties("${test}" PROPERTIES LABELS "@ARG_LABELS@" RUN_SERIAL @alone@)
 endforeach()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels}")
