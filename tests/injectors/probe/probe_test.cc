@@ -125,15 +125,15 @@ TEST_F(ProbeHello, ASocketThatIsNotThereIsNamedAndTheProcessGoesOn) {
   EXPECT_THAT((*process)->Errors(), HasSubstr("'/nonexistent/control'"));
 }
 
-TEST_F(ProbeHello, AControllerThatNeverAnswersCostsASecond) {
+TEST_F(ProbeHello, AControllerThatNeverAnswersCostsFiveSeconds) {
   Launch();
   const auto met = control_->MeetInSilence();
   ASSERT_TRUE(met) << met.error().message;
   const MonoTime asked = MonoNow();
   EXPECT_EQ(process_->Ask("pass step.begin 1"), "0 0");
   const double waited_ms = ToMs(MonoNow() - asked);
-  EXPECT_GT(waited_ms, 500);
-  EXPECT_LT(waited_ms, 5000);
+  EXPECT_GT(waited_ms, 4500);
+  EXPECT_LT(waited_ms, 15000);
 }
 
 TEST_F(ProbeHello, AProcessThatIsNotWantedGoesOnUnarmedAndSilently) {
