@@ -98,7 +98,7 @@ class Interrupt : public ::testing::TestWithParam<std::pair<int, int>> {};
 TEST_P(Interrupt, IsUndoneEndedAndKeepsEvidence) {
   const auto [signal, status] = GetParam();
   const RunsFolder folder;
-  Background run({"run", "disk_full", "--out", folder.str(), "--set", "job.steps=3000"});
+  Background run({"run", "disk_full", "--out", folder.str(), "--set", "job.steps=600"});
   const auto dir = AwaitEvent(folder, events::kRankJoined, run);
   ASSERT_TRUE(dir) << "the run ended by itself";
   const std::vector<ProcessIdentity> processes = Below(run.pid());
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(BySignal, Interrupt,
 
 TEST(KilledController, LeavesNothingRunning) {
   const RunsFolder folder;
-  Background run({"run", "control", "--out", folder.str(), "--set", "job.steps=3000"});
+  Background run({"run", "control", "--out", folder.str(), "--set", "job.steps=600"});
   const auto dir = AwaitEvent(folder, events::kRankJoined, run);
   ASSERT_TRUE(dir);
   const std::vector<ProcessIdentity> processes = Below(run.pid());
@@ -134,7 +134,7 @@ TEST(KilledController, LeavesNothingRunning) {
 
 TEST(Abort, StopsARunFromOutside) {
   const RunsFolder folder;
-  Background run({"run", "control", "--out", folder.str(), "--set", "job.steps=3000"});
+  Background run({"run", "control", "--out", folder.str(), "--set", "job.steps=600"});
   const auto dir = AwaitEvent(folder, events::kRankJoined, run);
   ASSERT_TRUE(dir);
   // The test is the run's parent and has to reap it, as a shell would.
