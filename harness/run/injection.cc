@@ -311,14 +311,7 @@ void Injections::Inject(Life& life) {
   life.t0 = MonoNow();
   life.began = true;
   Result<Json> facts = life.injector->Inject(*life.reach);
-  Json record = Where(life);
-  record["step"] = life.held.step;
-  record["occurrence"] = life.held.occurrence;
-  record["level"] = life.injection.level;
-  record["means"] = life.injection.means;
-  record["t0_ns"] = life.t0.ns;
-  record["facts"] = facts ? *facts : Json(nullptr);
-  c_.recorder.Secret(secret_events::kFaultInjected, std::move(record));
+  RecordInjected(life, facts ? *facts : Json(nullptr));
   if (facts) c_.injected(life.injection);
   if (!facts) {
     Fail(life, "inject", facts.error().message);
@@ -331,6 +324,18 @@ void Injections::Inject(Life& life) {
     Release(life, life.injector->Arm().action != ArmAction::kNone);
     Activate(life);
   }
+}
+
+// REQUIRES: t0 and what the target reached (`held`) are set.
+void Injections::RecordInjected(Life& life, Json facts) {
+  Json record = Where(life);
+  record["step"] = life.held.step;
+  record["occurrence"] = life.held.occurrence;
+  record["level"] = life.injection.level;
+  record["means"] = life.injection.means;
+  record["t0_ns"] = life.t0.ns;
+  record["facts"] = std::move(facts);
+  c_.recorder.Secret(secret_events::kFaultInjected, std::move(record));
 }
 
 void Injections::AwaitEffect(Life& life) {
@@ -411,14 +416,7 @@ void Injections::OnFired(TrackedProcess& process, const FiredMessage& fired) {
   life->held.occurrence = fired.occurrence;
   life->t0 = MonoTime{fired.t_ns};
   life->began = true;
-  Json record = Where(*life);
-  record["step"] = fired.step;
-  record["occurrence"] = fired.occurrence;
-  record["level"] = life->injection.level;
-  record["means"] = life->injection.means;
-  record["t0_ns"] = life->t0.ns;
-  record["facts"] = Json(nullptr);
-  c_.recorder.Secret(secret_events::kFaultInjected, std::move(record));
+  RecordInjected(*life, Json(nullptr));
   Activate(*life);
 }
 

@@ -81,6 +81,7 @@ class Injections {
 
   void PutArm(TrackedProcess& process, Life& life, bool decoy);
   void Inject(Life& life);
+  void RecordInjected(Life& life, Json facts);
   void AwaitEffect(Life& life);
   void Release(Life& life, bool act);
   void ReleaseDecoy(Life& life, const Decoy& decoy);
