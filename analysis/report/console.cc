@@ -5,6 +5,7 @@
 #include "analysis/checks/catalog.h"
 #include "analysis/report/summary.h"
 #include "analysis/report/text.h"
+#include "harness/base/text.h"
 
 namespace shakedown::report {
 namespace {

@@ -1,6 +1,6 @@
 // What a person reads. Every function returns text that ends with a newline, for stdout; nothing in
 // it can move a cursor or change a colour but our own sequences: whatever came from the job is
-// escaped.
+// escaped (harness/base/text.h).
 #pragma once
 
 #include <string>
@@ -28,10 +28,6 @@ std::string DiagnosisText(const Diagnosis& diagnosis, const Style& style);
 // The row of one run without its header, for suites that print as they go.
 std::string SuiteRow(const RunVerdict& run, const Style& style);
 std::string SuiteHeader(const Style& style);
-
-// Control characters and bytes that are not UTF-8 as \xNN, newlines and tabs as \n and \t, so that
-// one text stays on one line and cannot act on the terminal.
-std::string Escape(std::string_view text);
 
 // A line on a terminal that is written over again and again, for stderr. On anything that is no
 // terminal, each text is a line of its own and repeated texts are left out.

@@ -1,6 +1,7 @@
 #include "analysis/report/console.h"
 #include "analysis/report/text.h"
 #include "harness/base/file.h"
+#include "harness/base/text.h"
 
 namespace shakedown::report {
 namespace {

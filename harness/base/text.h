@@ -1,4 +1,4 @@
-// Text for people: wrapped paragraphs and aligned tables.
+// Text for people: made harmless for a terminal, wrapped paragraphs and aligned tables.
 #pragma once
 
 #include <string>
@@ -6,6 +6,14 @@
 #include <vector>
 
 namespace shakedown {
+
+// The one way in which text that is not our own (of a scenario, a log, a job, a command line) gets
+// to a terminal: control characters and bytes that are not UTF-8 as \xNN, newlines and tabs as \n
+// and \t, so that one text stays on one line and cannot act on the terminal. What has been escaped
+// stays as it is when it is escaped once more.
+std::string Escape(std::string_view text);
+// The same for text of several lines, whose ends stay.
+std::string EscapeLines(std::string_view text);
 
 // Breaks at spaces so that no line is longer than `width` characters where a word is not. Each line
 // but the first begins with `indent` spaces; the first is taken to stand behind as many. No newline

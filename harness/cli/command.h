@@ -63,5 +63,7 @@ void PrintJson(const Json& json);
 int ReportProblems(const Output& output, const std::vector<Problem>& problems,
                    int exit_code = kExitUsage);
 int ReportError(const Output& output, const Error& error, int exit_code);
+// Lines on stderr about what may be meant; nothing with --json, whose results hold them.
+void ReportWarnings(const Output& output, const std::vector<Problem>& warnings);
 
 }  // namespace shakedown::cli

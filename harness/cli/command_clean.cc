@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "harness/base/text.h"
 #include "harness/cli/command.h"
 #include "harness/run/clean.h"
 #include "harness/run/reference.h"
@@ -27,7 +28,7 @@ int CleanUp(const std::string& path, const Output& output) {
   if (output.json) {
     PrintJson(ToJson(*report));
   } else {
-    std::fputs(Describe(*report).c_str(), stdout);
+    std::fputs(EscapeLines(Describe(*report)).c_str(), stdout);
   }
   return report->clean() ? kExitPass : kExitDirty;
 }

@@ -28,18 +28,18 @@ std::vector<std::pair<std::string, std::string>> Lines(const Entry& entry) {
 }
 
 void Print(const Entry& entry, int width) {
-  std::printf("%s (%s)\n", entry.name.c_str(), entry.kind.c_str());
+  std::printf("%s (%s)\n", Escape(entry.name).c_str(), entry.kind.c_str());
   const auto lines = Lines(entry);
   size_t label_width = 0;
   for (const auto& [label, text] : lines) label_width = std::max(label_width, label.size());
   const int indent = static_cast<int>(label_width) + 4;
   for (const auto& [label, text] : lines) {
     if (text.starts_with('\n')) {  // a page: as it is
-      std::printf("%s", text.c_str());
+      std::fputs(EscapeLines(text).c_str(), stdout);
       continue;
     }
     std::printf("  %-*s  %s\n", static_cast<int>(label_width), label.c_str(),
-                Wrap(text, indent, width).c_str());
+                Wrap(Escape(text), indent, width).c_str());
   }
 }
 

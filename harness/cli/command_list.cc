@@ -28,15 +28,15 @@ void PrintTable(const std::vector<Entry>& entries, int width) {
   if (has_level) rows[0].emplace_back("LEVEL");
   rows[0].emplace_back("SUMMARY");
   for (const Entry& entry : entries) {
-    std::vector<std::string> row = {entry.name};
+    std::vector<std::string> row = {Escape(entry.name)};
     if (has_level) row.push_back(entry.level);
-    row.push_back(entry.available ? entry.summary : "not available: " + entry.why_not);
+    row.push_back(Escape(entry.available ? entry.summary : "not available: " + entry.why_not));
     rows.push_back(std::move(row));
   }
   std::fputs(Table(rows, width).c_str(), stdout);
   for (const Entry& entry : entries) {
     if (entry.kind != "fault" || entry.better.empty()) continue;
-    std::printf("\n%s\n", Wrap(entry.name + ": better with " + entry.better, 0, width).c_str());
+    std::printf("\n%s\n", Wrap(Escape(entry.name + ": better with " + entry.better), 0, width).c_str());
   }
 }
 

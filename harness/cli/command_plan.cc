@@ -18,9 +18,7 @@ struct Options {
 int ShowPlan(const Options& options, const Output& output) {
   const ParsedScenario parsed = LoadScenario(options.scenario, options.common);
   if (!parsed.scenario) return ReportProblems(output, parsed.problems);
-  for (const Problem& warning : parsed.warnings) {
-    std::fprintf(stderr, "warning: %s\n", Describe(warning).c_str());
-  }
+  ReportWarnings(output, parsed.warnings);
   const Result<Plan> plan = MakePlan(*parsed.scenario, options.common.seed, DetectMachine());
   if (!plan) return ReportError(output, plan.error(), kExitError);
   if (output.json) {

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "harness/base/text.h"
 #include "harness/cli/command.h"
 #include "harness/scenario/library.h"
 #include "harness/scenario/parse.h"
@@ -25,15 +26,13 @@ int Validate(const std::vector<std::string>& files, const Output& output) {
     const ParsedScenario parsed = Parse(file);
     problems.insert(problems.end(), parsed.problems.begin(), parsed.problems.end());
     Json warnings = Json::array();
-    for (const Problem& warning : parsed.warnings) {
-      warnings.push_back(ToJson(warning));
-      if (!output.json) std::fprintf(stderr, "warning: %s\n", Describe(warning).c_str());
-    }
+    for (const Problem& warning : parsed.warnings) warnings.push_back(ToJson(warning));
+    ReportWarnings(output, parsed.warnings);
     results.push_back({{"file", file},
                        {"name", parsed.scenario ? Json(parsed.scenario->name) : Json(nullptr)},
                        {"valid", parsed.scenario.has_value()},
                        {"warnings", std::move(warnings)}});
-    if (!output.json && parsed.scenario) std::printf("%s: valid\n", file.c_str());
+    if (!output.json && parsed.scenario) std::printf("%s: valid\n", Escape(file).c_str());
   }
   if (!problems.empty()) return ReportProblems(output, problems);
   if (output.json) PrintJson({{"schema_version", kSchemaVersion}, {"files", std::move(results)}});

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "harness/base/log.h"
+#include "harness/base/text.h"
 #include "harness/cli/command.h"
 #include "harness/cli/help_formatter.h"
 
@@ -65,7 +66,7 @@ int UsageError(const Output& output, std::string text, std::string message,
   if (output.json) {
     return ReportProblems(output, {{"", 0, 0, std::move(text), std::move(message), nearest}});
   }
-  std::fprintf(stderr, "shakedown: %s%s\n", message.c_str(),
+  std::fprintf(stderr, "shakedown: %s%s\n", Escape(message).c_str(),
                nearest ? (" (did you mean '" + *nearest + "'?)").c_str() : "");
   std::fputs("`shakedown --help` lists the commands; each has a --help of its own\n", stderr);
   return kExitUsage;

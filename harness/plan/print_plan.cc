@@ -74,9 +74,9 @@ class Printer {
   void Line(std::string_view label, std::string_view text) {
     std::string padded(label);
     padded.resize(kLabelWidth, ' ');
-    out_ += padded + Wrap(text, kLabelWidth, width_) + "\n";
+    out_ += padded + Wrap(Escape(text), kLabelWidth, width_) + "\n";
   }
-  void Heading(std::string_view text) { out_ += "\n" + Wrap(text, 0, width_) + "\n"; }
+  void Heading(std::string_view text) { out_ += "\n" + Wrap(Escape(text), 0, width_) + "\n"; }
   std::string text() && { return std::move(out_); }
 
  private:

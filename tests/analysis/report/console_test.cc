@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "analysis/report/text.h"
+#include "harness/base/text.h"
 #include "tests/analysis/report/sample_runs.h"
 
 namespace shakedown::report {
@@ -158,6 +159,12 @@ TEST(Escape, ControlsBadBytesAndDirectionAreSpelledOut) {
   EXPECT_EQ(Escape("\xe2\x80\xae"), "\\u202e");          // right to left
   EXPECT_EQ(Escape(std::string("\0", 1)), "\\x00");
   EXPECT_EQ(Escape("\xe2\x80"), "\\xe2\\x80");  // cut off
+}
+
+TEST(Escape, WhatHasBeenEscapedStaysAndSoDoTheEndsOfLines) {
+  EXPECT_EQ(Escape(Escape("\x1b\xff\n")), "\\x1b\\xff\\n");
+  EXPECT_EQ(EscapeLines("a\x1b\nb\t\r\nc"), "a\\x1b\nb\\t\\x0d\nc");
+  EXPECT_EQ(EscapeLines("\n\n"), "\n\n");
 }
 
 TEST(Text, WrapBreaksAtBlanksAndKeepsLongWords) {

@@ -253,6 +253,41 @@ TEST(Cli, SchemaIsJsonOfTheDraftThatItNames) {
   EXPECT_EQ(schema["additionalProperties"], false);
 }
 
+// A scenario whose summary is `summary`, between double quotes of YAML.
+fs::path WriteScenario(const TempDir& folder, const std::string& summary) {
+  const fs::path file = folder.path() / "some.yaml";
+  std::ofstream(file) << "name: some\nsummary: \"" << summary
+                      << "\"\nfaults:\n  - inject: rank.kill\n    at: {rank: 1, step: 39}\n"
+                         "expect: {outcome: recovers}\n";
+  return file;
+}
+
+void ExpectHarmless(const std::string& text) {
+  for (const char c : text) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << text;
+  for (const char* acts : {"\x7f", "\xc2\x9b", "\nroot#"}) EXPECT_THAT(text, Not(HasSubstr(acts)));
+}
+
+TEST(Cli, TextOfOthersCannotActOnTheTerminal) {
+  const TempDir temp;
+  const std::string hostile = "\\e]0;owned\\a\\e[2J\\nroot# \\u009b1m";
+  const fs::path file = WriteScenario(temp, hostile);
+  const fs::path wrong = temp.path() / "wrong.yaml";
+  std::ofstream(wrong) << "\"" << hostile << "\": 1\nname: \"" << hostile << "\"\n";
+  for (const std::string& arguments :
+       {"plan " + file.string(), "validate " + wrong.string(), "plan " + wrong.string(),
+        std::string("plan \"$(printf 'a\\033[2J\\nroot# ')\""),
+        std::string("\"$(printf '\\033[2J')\""), std::string("explain \"$(printf '\\033[2J')\""),
+        std::string("list \"$(printf '\\033[2J')\""), std::string("check \"$(printf '\\033[2J')\""),
+        std::string("diagnose \"$(printf '\\033[2J')\""),
+        std::string("suite \"$(printf '\\033[2J')\""),
+        std::string("clean \"$(printf '\\033[2J')\"")}) {
+    const Ran ran = Shakedown(arguments);
+    ExpectHarmless(ran.out);
+    ExpectHarmless(ran.err);
+    EXPECT_THAT(ran.out + ran.err, HasSubstr("\\x1b")) << arguments;
+  }
+}
+
 TEST(Cli, ResultsThatCannotBeWrittenAreAnError) {
   const Ran ran = Shakedown("list points >/dev/full");
   EXPECT_EQ(ran.exit_code, 5);

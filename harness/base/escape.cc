@@ -1,9 +1,10 @@
-// Escape: what a job printed, made harmless for a terminal.
+// Escape: text of others, made harmless for a terminal.
 #include <cstdint>
 
-#include "analysis/report/console.h"
+#include "harness/base/file.h"
+#include "harness/base/text.h"
 
-namespace shakedown::report {
+namespace shakedown {
 namespace {
 
 struct Decoded {
@@ -70,4 +71,11 @@ std::string Escape(std::string_view text) {
   return out;
 }
 
-}  // namespace shakedown::report
+std::string EscapeLines(std::string_view text) {
+  const Lines lines = SplitLines(text);
+  std::string out;
+  for (const std::string_view line : lines.complete) out += Escape(line) + "\n";
+  return out + Escape(lines.torn);
+}
+
+}  // namespace shakedown
