@@ -10,14 +10,12 @@
 #include <cstring>
 
 #include "harness/base/file.h"
+#include "harness/process/packet.h"
 
 namespace shakedown {
 namespace {
 
-// A packet has to fit into the socket's buffer, 208 KiB by default.
-constexpr size_t kInlineBytes = 32768;
 constexpr size_t kMaxBytes = size_t{64} << 20;
-constexpr size_t kMaxDescriptors = 8;
 // What the packet says in the place of a text that is in the last descriptor.
 constexpr std::string_view kInDescriptor = "text in descriptor";
 
@@ -45,53 +43,11 @@ Result<std::string> TextFromMemfd(int fd) {
   return text;
 }
 
-struct alignas(cmsghdr) ControlBuffer {
-  std::array<char, CMSG_SPACE(sizeof(int) * kMaxDescriptors)> bytes{};
-};
-
-Status SendPacket(int socket, std::string_view text, const std::vector<int>& descriptors) {
-  SHAKEDOWN_ASSERT(descriptors.size() <= kMaxDescriptors);
-  iovec data{const_cast<char*>(text.data()), text.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  ControlBuffer control;
-  if (!descriptors.empty()) {
-    const size_t bytes = sizeof(int) * descriptors.size();
-    message.msg_control = control.bytes.data();
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
-  }
-  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
-    if (errno != EINTR) return FailErrno("send a message to", "the other end of the reaper");
-  }
-  return {};
-}
-
-std::vector<UniqueFd> TakeDescriptors(msghdr& message) {
-  std::vector<UniqueFd> descriptors;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      descriptors.emplace_back(fd);
-    }
-  }
-  return descriptors;
-}
-
 }  // namespace
 
 Status SendReaperMessage(int socket, const Json& body, const std::vector<int>& descriptors) {
   const std::string text = DumpJson(body);
-  if (text.size() <= kInlineBytes) return SendPacket(socket, text, descriptors);
+  if (text.size() <= kMaxPacketBytes) return SendPacket(socket, text, descriptors);
   const Result<UniqueFd> memfd = TextInMemfd(text);
   if (!memfd) return tl::unexpected(memfd.error());
   std::vector<int> with_text = descriptors;
@@ -100,26 +56,12 @@ Status SendReaperMessage(int socket, const Json& body, const std::vector<int>& d
 }
 
 Result<std::optional<ReaperMessage>> ReceiveReaperMessage(int socket) {
-  std::string text(kInlineBytes, '\0');
-  iovec data{text.data(), text.size()};
-  ControlBuffer control;
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  ssize_t n = 0;
-  while ((n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0) {
-    if (errno == ECONNRESET) return std::optional<ReaperMessage>();
-    if (errno != EINTR) return FailErrno("receive a message from", "the other end of the reaper");
-  }
+  Result<std::optional<Packet>> packet = ReceivePacket(socket);
+  if (!packet) return Wrap("the reaper's protocol", packet.error());
+  if (!*packet) return std::optional<ReaperMessage>();
+  std::string text = std::move((*packet)->bytes);
   ReaperMessage received;
-  received.descriptors = TakeDescriptors(message);
-  if (n == 0) return std::optional<ReaperMessage>();
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return Fail("a message of the reaper's protocol was cut short", EBADMSG);
-  }
-  text.resize(static_cast<size_t>(n));
+  received.descriptors = std::move((*packet)->descriptors);
   if (text == kInDescriptor) {
     if (received.descriptors.empty()) return Fail("a message without its text", EBADMSG);
     Result<std::string> long_text = TextFromMemfd(received.descriptors.back().get());
