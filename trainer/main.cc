@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -20,6 +21,7 @@
 #include "trainer/checkpoint/select.h"
 #include "trainer/config.h"
 #include "trainer/defects/defect.h"
+#include "trainer/fork_server/server.h"
 #include "trainer/rank.h"
 
 namespace shakedown {
@@ -121,7 +123,8 @@ int64_t FindStep(int checkpoint_fd, int every, EventLog& log, LedgerWriter* ledg
   const auto found =
       OrEnd(SelectCheckpoint(checkpoint_fd, refused), log, ledger, "resume", kRankCheckpoint);
   if (kDefect == Defect::kStartsFromZero || !found) return 0;
-  if (kDefect == Defect::kLoadsOlderCheckpoint && ReadCheckpoint(checkpoint_fd, found->step - every)) {
+  if (kDefect == Defect::kLoadsOlderCheckpoint &&
+      ReadCheckpoint(checkpoint_fd, found->step - every)) {
     return found->step - every;
   }
   return found->step;
@@ -195,5 +198,9 @@ int64_t FindStep(int checkpoint_fd, int every, EventLog& log, LedgerWriter* ledg
 }  // namespace shakedown
 
 int main(int argc, char** argv) {
+  if (shakedown::ServeForks()) shakedown::probe::Hello();
+  // As Python does: Gloo writes to connections of peers that may be dead, and what it has to get is
+  // EPIPE, which becomes peer.lost, not a signal that ends the process without a word.
+  (void)std::signal(SIGPIPE, SIG_IGN);
   shakedown::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -5,7 +5,7 @@
 //
 // The hello happens before main() (a constructor in this library); it is bounded (5 s) and a failure
 // leaves the process unarmed. After fork() the child drops page and socket (pthread_atfork) and is
-// not a process of the run until it says hello anew, which an exec'ed worker does by itself.
+// not a process of the run until it says Hello() anew, which an exec'ed worker does by itself.
 #pragma once
 
 #include <atomic>
@@ -48,6 +48,10 @@ inline Verdict Pass(Point point, uint32_t step) {
   }
   return {};
 }
+
+// Says hello as what the environment says now. Called before main() by itself; a forked process that
+// is to be one of the run calls it before it passes a point. REQUIRES: not connected.
+void Hello();
 
 // The lane of the calling thread; main unless said.
 void SetLane(Lane lane);

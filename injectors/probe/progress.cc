@@ -85,7 +85,7 @@ __attribute__((constructor)) void Start() {
   WriteIdentity(&own_page.observed);
   own_page.observed.rank.store(-1);
   own_page.observed.worker.store(-1);
-  if (ProgressPage* shared = SayHello(&attempt)) page = shared;
+  Hello();
   ::pthread_atfork(nullptr, nullptr, AfterForkInChild);
 }
 
@@ -124,6 +124,10 @@ Verdict Matched(Point point, uint32_t step) {
 }
 
 }  // namespace internal
+
+void Hello() {
+  if (ProgressPage* shared = internal::SayHello(&internal::attempt)) internal::page = shared;
+}
 
 void SetLane(Lane lane) { internal::lane = lane; }
 

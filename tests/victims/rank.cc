@@ -10,6 +10,7 @@
 //   term:N         waits for SIGTERM, then exits N
 //   announce:PATH  opens the FIFO at PATH and closes it: somebody who reads it knows where we are
 //   print:TEXT     a line on stdout
+//   print-session  a line that says whether the rank is the launcher's child and leads a session
 //   print-store, print-parts   a line with the store's path and whether it exists; the parts
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -27,6 +28,7 @@
 
 #include "harness/wire/environment.h"
 #include "harness/wire/heartbeat.h"
+#include "trainer/fork_server/server.h"
 
 namespace shakedown {
 namespace {
@@ -144,6 +146,9 @@ void Do(const Verb& verb, Heartbeat* heartbeat, const std::map<int, int>& watche
     ::close(fd);
   } else if (verb.name == "print") {
     Say(verb.argument);
+  } else if (verb.name == "print-session") {
+    Say(std::string(::getsid(0) == ::getpid() ? "leads" : "follows") + ", parent " +
+        std::to_string(::getppid()));
   } else if (verb.name == "print-store") {
     PrintStore();
   } else if (verb.name == "print-parts") {
@@ -158,6 +163,7 @@ void Do(const Verb& verb, Heartbeat* heartbeat, const std::map<int, int>& watche
 
 int main(int argc, char** argv) {
   using namespace shakedown;
+  (void)ServeForks();
   sigset_t term;
   ::sigemptyset(&term);
   ::sigaddset(&term, SIGTERM);

@@ -56,8 +56,14 @@ class StoreDirectory {
 
 class Attempt {
  public:
-  Attempt(const LaunchOptions& options, const AttemptPlan& plan, StopSignals& stop, LaunchLog& log)
-      : job_(options.job), options_(options), plan_(plan), stop_(stop), log_(log) {}
+  Attempt(const LaunchOptions& options, const AttemptPlan& plan, StopSignals& stop, LaunchLog& log,
+          std::optional<ForkServer>& server)
+      : job_(options.job),
+        options_(options),
+        plan_(plan),
+        stop_(stop),
+        log_(log),
+        server_(server) {}
   // Nothing that was started is left, whatever went wrong.
   ~Attempt();
 
@@ -112,6 +118,7 @@ class Attempt {
   const AttemptPlan& plan_;
   StopSignals& stop_;
   LaunchLog& log_;
+  std::optional<ForkServer>& server_;
 
   std::vector<Rank> ranks_;
   Phase phase_ = Phase::kRunning;
@@ -149,7 +156,7 @@ Status Attempt::StartAll(const fs::path& store_file) {
   ranks_.reserve(static_cast<size_t>(job_.ranks));
   for (int r = 0; r < job_.ranks; ++r) {
     Result<RankProcess> process = RankProcess::Start(
-        options_, {r, plan_.number, plan_.micro_batch_parts, plan_.run_id, store_file});
+        options_, {r, plan_.number, plan_.micro_batch_parts, plan_.run_id, store_file}, server_);
     if (!process) return Wrap("rank " + std::to_string(r), process.error());
     log_.Write(EventLevel::kInfo, log_events::kRankSpawned,
                "rank " + std::to_string(r) + " started", {{"rank", r}, {"pid", process->pid()}});
@@ -355,10 +362,11 @@ AttemptResult Attempt::Conclude() {
 }  // namespace
 
 Result<AttemptResult> RunAttempt(const LaunchOptions& options, const AttemptPlan& plan,
-                                 StopSignals& stop, LaunchLog& log) {
+                                 StopSignals& stop, LaunchLog& log,
+                                 std::optional<ForkServer>& server) {
   const Result<StoreDirectory> store = StoreDirectory::Make();
   if (!store) return tl::unexpected(store.error());
-  Attempt attempt(options, plan, stop, log);
+  Attempt attempt(options, plan, stop, log, server);
   SHAKEDOWN_TRY(attempt.StartAll(store->file()));
   return attempt.Watch();
 }

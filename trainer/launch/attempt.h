@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/base/status.h"
+#include "trainer/fork_server/client.h"
 #include "trainer/launch/exit_report.h"
 #include "trainer/launch/launch_log.h"
 #include "trainer/launch/options.h"
@@ -30,8 +31,9 @@ struct AttemptResult {
 
 // Runs one attempt into log_dir/attempt-K and returns when every rank has ended and is reaped. An
 // Error: a rank could not be started, or one does not end on SIGKILL; those that could be ended
-// are.
+// are. `server`: starts the ranks when there is one; empty afterwards when it failed.
 Result<AttemptResult> RunAttempt(const LaunchOptions& options, const AttemptPlan& plan,
-                                 StopSignals& stop, LaunchLog& log);
+                                 StopSignals& stop, LaunchLog& log,
+                                 std::optional<ForkServer>& server);
 
 }  // namespace shakedown

@@ -72,6 +72,16 @@ bool MayRestart(LaunchLog& log, const JobConfig& job, int attempt) {
   return true;
 }
 
+std::optional<ForkServer> StartForkServer(const LaunchOptions& options, const StopSignals& stop) {
+  if (!options.fork_server) return std::nullopt;
+  Result<ForkServer> server =
+      ForkServer::Start(options.command, options.job.startup_timeout, stop.fd());
+  if (server) return *std::move(server);
+  // What is wrong with the command shows again, in the log of each rank.
+  Say("ranks are started one by one: " + server.error().message);
+  return std::nullopt;
+}
+
 // A rank that ran out of memory although it had split its micro-batch, or could not, needs smaller
 // pieces from the start; as many as samples is the end of that.
 int PartsAfter(const AttemptFacts& facts, int parts, const JobConfig& job) {
@@ -84,6 +94,7 @@ int PartsAfter(const AttemptFacts& facts, int parts, const JobConfig& job) {
 }  // namespace
 
 int RunJob(const LaunchOptions& options, StopSignals& stop) {
+  std::optional<ForkServer> server = StartForkServer(options, stop);
   AttemptPlan plan;
   plan.run_id = RunIdOfJob();
   for (;; ++plan.number) {
@@ -97,7 +108,7 @@ int RunJob(const LaunchOptions& options, StopSignals& stop) {
       return kLaunchFailed;
     }
     const int attempts = plan.number + 1;
-    const Result<AttemptResult> result = RunAttempt(options, plan, stop, *log);
+    const Result<AttemptResult> result = RunAttempt(options, plan, stop, *log, server);
     if (!result) {
       Say(result.error().message);
       return Finish(*log, attempts, kLaunchFailed);

@@ -22,6 +22,10 @@ Any other COMMAND is started as it stands, once per rank, with the environment o
 WORLD_SIZE, ...), SHAKEDOWN_STORE_FILE, SHAKEDOWN_RANK_DIR and a heartbeat page at
 SHAKEDOWN_HEARTBEAT_FD, in which it has to say that it is ready and which step it has completed.
 
+Start methods: "spawn" starts the command once per rank; "forkserver" starts it once, and each rank is
+a fork of it, also after a restart, so that libraries are loaded once. The reference trainer can be
+forked, and is unless told otherwise; a COMMAND that cannot is started per rank.
+
 Exit status: 0 all ranks exited 0; 1 the job failed and the restarts are used up; 2 usage; 3 stopped
 by SIGTERM, SIGINT or SIGHUP.)";
 
@@ -76,12 +80,16 @@ Result<LaunchOptions> ParseLaunchOptions(int argc, char** argv) {
   std::string log_dir;
   std::string checkpoint_dir;
   std::string trainer;
+  std::string start_method;
   std::vector<std::string> command;
   app.footer(kFooter);
   app.add_option("--config", config, "the job's configuration, job.json")->required();
   app.add_option("--log-dir", log_dir, "where attempt-K/ goes; must not have one yet")->required();
   app.add_option("--checkpoint-dir", checkpoint_dir, "where the trainer saves");
   app.add_option("--trainer", trainer, "default: shakedown-trainer beside this program");
+  app.add_option("--start-method", start_method,
+                 "default: forkserver for the reference trainer, spawn for a COMMAND")
+      ->check(CLI::IsMember({"spawn", "forkserver"}));
   app.add_option("COMMAND", command, "another trainer, after --");
   try {
     app.parse(argc, argv);
@@ -94,7 +102,9 @@ Result<LaunchOptions> ParseLaunchOptions(int argc, char** argv) {
 
   Result<JobConfig> job = ReadJob(config);
   if (!job) return tl::unexpected(job.error());
-  LaunchOptions options{*std::move(job), fs::absolute(log_dir), std::move(command)};
+  if (start_method.empty()) start_method = command.empty() ? "forkserver" : "spawn";
+  LaunchOptions options{*std::move(job), fs::absolute(log_dir), std::move(command),
+                        start_method == "forkserver"};
   if (options.command.empty()) {
     if (checkpoint_dir.empty()) return Fail("--checkpoint-dir is missing; the trainer saves there");
     if (trainer.empty()) {

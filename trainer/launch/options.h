@@ -14,6 +14,7 @@ struct LaunchOptions {
   JobConfig job;                     // ranks, timeouts, watchdog, restart policy and budget
   std::filesystem::path log_dir;     // gets attempt-K/ (harness/wire/run_dir.h)
   std::vector<std::string> command;  // of every rank; command[0] is an executable file
+  bool fork_server = false;          // start method forkserver (trainer/fork_server)
 };
 
 // Parses the command line. A value: go on. An Error: a sentence for people; nothing was made or

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -11,14 +13,14 @@
 #include "harness/base/log.h"
 #include "harness/wire/environment.h"
 #include "harness/wire/run_dir.h"
+#include "trainer/fork_server/protocol.h"
 
 namespace shakedown {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kHeartbeatFdInRank = 3;
-
-std::vector<std::string> RankEnvironment(const LaunchOptions& options, const RankSetting& setting) {
+// NAME=value of what differs from the launcher's own environment.
+std::vector<std::string> RankSettings(const LaunchOptions& options, const RankSetting& setting) {
   const std::string rank = std::to_string(setting.rank);
   const std::string ranks = std::to_string(options.job.ranks);
   const std::pair<std::string, std::string> ours[] = {
@@ -36,14 +38,24 @@ std::vector<std::string> RankEnvironment(const LaunchOptions& options, const Ran
   };
   std::vector<std::string> out;
   for (const auto& [name, value] : ours) out.push_back(name + "=" + value);
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const std::string_view name = text.substr(0, text.find('='));
-    bool overridden = false;
-    for (const auto& [own, value] : ours) overridden = overridden || name == own;
-    if (!overridden) out.emplace_back(text);
+  // The fork server does without it, so it is named here.
+  if (const char* control = std::getenv(env::kControlSocket)) {
+    out.push_back(std::string(env::kControlSocket) + "=" + control);
   }
   return out;
+}
+
+std::string_view NameOf(std::string_view setting) { return setting.substr(0, setting.find('=')); }
+
+std::vector<std::string> WithOwnEnvironment(std::vector<std::string> settings) {
+  const size_t ours = settings.size();
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const bool overridden =
+        std::any_of(settings.begin(), settings.begin() + static_cast<ptrdiff_t>(ours),
+                    [&](const std::string& own) { return NameOf(own) == NameOf(*variable); });
+    if (!overridden) settings.emplace_back(*variable);
+  }
+  return settings;
 }
 
 // O_EXCL: what an earlier attempt or run has written is never touched.
@@ -55,7 +67,8 @@ Result<UniqueFd> NewLog(const fs::path& path) {
 
 }  // namespace
 
-Result<RankProcess> RankProcess::Start(const LaunchOptions& options, const RankSetting& setting) {
+Result<RankProcess> RankProcess::Start(const LaunchOptions& options, const RankSetting& setting,
+                                       std::optional<ForkServer>& server) {
   const fs::path directory = RunDir(options.log_dir).rank(setting.attempt, setting.rank);
   SHAKEDOWN_TRY(MakeDirectories(directory));
   const Result<UniqueFd> out = NewLog(directory / kRankStdout);
@@ -65,9 +78,16 @@ Result<RankProcess> RankProcess::Start(const LaunchOptions& options, const RankS
   Result<HeartbeatPage> heartbeat = HeartbeatPage::Create();
   if (!heartbeat) return tl::unexpected(heartbeat.error());
 
+  std::vector<std::string> settings = RankSettings(options, setting);
+  if (server) {
+    Result<SpawnedProcess> rank = server->Fork(settings, out->get(), err->get(), heartbeat->fd());
+    if (rank) return RankProcess(*std::move(rank), *std::move(heartbeat));
+    LogError("ranks are started one by one from now on: " + rank.error().message);
+    server.reset();
+  }
   SpawnOptions spawn;
   spawn.argv = options.command;
-  spawn.environment = RankEnvironment(options, setting);
+  spawn.environment = WithOwnEnvironment(std::move(settings));
   spawn.descriptors = {{out->get(), STDOUT_FILENO},
                        {err->get(), STDERR_FILENO},
                        {heartbeat->fd(), kHeartbeatFdInRank}};

@@ -7,6 +7,7 @@
 
 #include "harness/base/status.h"
 #include "harness/process/spawn.h"
+#include "trainer/fork_server/client.h"
 #include "trainer/launch/heartbeat_page.h"
 #include "trainer/launch/options.h"
 
@@ -24,7 +25,9 @@ class RankProcess {
  public:
   // Makes attempt-K/rank-R with stdout.log and stderr.log, which must not exist yet, and starts the
   // command in a session of its own: Ctrl-C reaches the launcher, which decides what the ranks get.
-  static Result<RankProcess> Start(const LaunchOptions& options, const RankSetting& setting);
+  // By `server` when there is one; a server that fails is said, dropped, and the command started.
+  static Result<RankProcess> Start(const LaunchOptions& options, const RankSetting& setting,
+                                   std::optional<ForkServer>& server);
 
   pid_t pid() const { return process_.pid; }
   int pidfd() const { return process_.pidfd.get(); }

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "harness/base/file.h"
@@ -30,6 +31,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class Launcher : public ::testing::Test {
  protected:
@@ -76,6 +78,12 @@ class Launcher : public ::testing::Test {
     return status ? status->code() : -1;
   }
   int Run(const std::vector<std::string>& script) { return Finish(Start(Victims(script))); }
+  static std::vector<std::string> Forked(const std::vector<std::string>& script) {
+    std::vector<std::string> arguments = {"--start-method", "forkserver"};
+    const std::vector<std::string> victims = Victims(script);
+    arguments.insert(arguments.end(), victims.begin(), victims.end());
+    return arguments;
+  }
 
   std::string Read(const fs::path& path) {
     const Result<std::string> text = ReadFile(path);
@@ -287,14 +295,60 @@ class LauncherStop : public Launcher {
  protected:
   LauncherStop() : fifo_(dir_.path() / "fifo") { ::mkfifo(fifo_.c_str(), 0600); }
   // Blocks until a rank announces itself.
-  void AwaitAnnouncement() {
-    const UniqueFd fd(::open(fifo_.c_str(), O_RDONLY | O_CLOEXEC));
+  static void AwaitAnnouncement(const fs::path& fifo) {
+    const UniqueFd fd(::open(fifo.c_str(), O_RDONLY | O_CLOEXEC));
     char byte = 0;
     ASSERT_EQ(::read(fd.get(), &byte, 1), 0);
   }
+  void AwaitAnnouncement() { AwaitAnnouncement(fifo_); }
   std::string Announce() const { return "announce:" + fifo_.native(); }
   fs::path fifo_;
 };
+
+TEST_F(LauncherStop, ForkedRanksAreTheLaunchersChildrenWithLogsAndSettingsOfTheirOwn) {
+  const SpawnedProcess launcher =
+      Start(Forked({"0.0=ready,print-store,print-session,exit:0", "0.1=ready,print-session,raise:9",
+                    "0.2=ready,watch:1,exit:65", "1.2=ready,print-store,exit:0"}));
+  const std::string parent = "leads, parent " + std::to_string(launcher.pid) + "\n";
+  EXPECT_EQ(Finish(launcher), kLaunchOk);
+  EXPECT_THAT(RankStdout(0, 0), HasSubstr("is new\n" + parent));
+  EXPECT_EQ(RankStdout(0, 1), parent);
+  EXPECT_EQ(RankStdout(0, 2), "");
+  EXPECT_THAT(RankStdout(1, 2), HasSubstr("is new"));
+  EXPECT_THAT(Ranks(OneEvent(0, log_events::kAttemptFailed)["cause"]), ElementsAre(1));
+  EXPECT_THAT(Stderr(), Not(HasSubstr("one by one")));
+}
+
+TEST_F(Launcher, ACommandThatCannotBeForkedIsStartedOncePerRank) {
+  const SpawnedProcess launcher =
+      Start({"--start-method", "forkserver", "--", "/bin/sh", "-c", "echo rank $RANK"});
+  EXPECT_EQ(Finish(launcher), kLaunchOk);
+  EXPECT_EQ(RankStdout(0, 2), "rank 2\n");
+  EXPECT_THAT(Stderr(), HasSubstr("ended instead of becoming a fork server"));
+}
+
+TEST_F(LauncherStop, AForkServerThatWasKilledIsDoneWithout) {
+  job_.ranks = 1;
+  const fs::path go_on = dir_.path() / "go-on";
+  ASSERT_EQ(::mkfifo(go_on.c_str(), 0600), 0);
+  const SpawnedProcess launcher =
+      Start(Forked({"0.0=ready," + Announce() + ",announce:" + go_on.native() + ",exit:1"}));
+  AwaitAnnouncement();
+  // The launcher's children: the server, and the rank that waits at the FIFO.
+  std::istringstream children(Read("/proc/" + std::to_string(launcher.pid) + "/task/" +
+                                   std::to_string(launcher.pid) + "/children"));
+  pid_t server = 0;
+  ASSERT_TRUE(children >> server);  // the oldest comes first
+  const Result<ProcessIdentity> identity = IdentityOf(server);
+  ASSERT_TRUE(identity);
+  const Result<UniqueFd> pidfd = OpenPidfd(*identity);
+  ASSERT_TRUE(pidfd);
+  ASSERT_TRUE(SignalPidfd(pidfd->get(), SIGKILL));
+  AwaitAnnouncement(go_on);
+  EXPECT_EQ(Finish(launcher), kLaunchOk);
+  EXPECT_EQ(OneEvent(1, log_events::kJobFinished)["attempts"], 2);
+  EXPECT_THAT(Stderr(), HasSubstr("one by one from now on"));
+}
 
 TEST_F(LauncherStop, SigtermIsForwardedAndTheJobIsNotStartedAgain) {
   job_.ranks = 1;
