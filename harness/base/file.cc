@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "harness/base/file_kind.h"
+
 namespace shakedown {
 namespace fs = std::filesystem;
 
@@ -16,7 +18,9 @@ Result<std::string> ReadFile(const fs::path& path, int64_t limit_bytes) {
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return FailErrno("stat", path.native());
   if (S_ISDIR(st.st_mode)) return FailErrno("read", path.native(), EISDIR);
-  if (!S_ISREG(st.st_mode)) return Fail("cannot read '" + path.native() + "': not a regular file");
+  if (!S_ISREG(st.st_mode)) {
+    return Fail("cannot read '" + path.native() + "': " + NotRegular(st.st_mode));
+  }
   if (st.st_size > limit_bytes) {
     return Fail("cannot read '" + path.native() + "': " + std::to_string(st.st_size) +
                 " bytes, more than the limit of " + std::to_string(limit_bytes));

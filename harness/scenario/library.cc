@@ -57,7 +57,11 @@ std::string ListedName(const fs::path& file) {
 
 tl::expected<fs::path, Problem> FindScenario(const std::string& argument) {
   std::error_code ignored;
-  if (LooksLikePath(argument) || fs::is_regular_file(argument, ignored)) return fs::path(argument);
+  if (LooksLikePath(argument)) return fs::path(argument);
+  // A FIFO or a device too: reading it says what it is. A folder may have the name of a scenario.
+  const fs::file_type type = fs::status(argument, ignored).type();
+  if (fs::exists(fs::file_status(type)) && type != fs::file_type::directory)
+    return fs::path(argument);
   std::vector<fs::path> matches;
   std::vector<std::string> known;
   for (const fs::path& file : ScenarioFiles(ScenarioFolder())) {
