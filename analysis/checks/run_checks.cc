@@ -17,13 +17,14 @@ Missing MissingFile(const CheckInput& in, const std::string& file, bool readable
   if (state == SealState::kAbsentAtSeal) return std::nullopt;
   if (state != SealState::kIntact) {
     const std::string why = in.seal.present ? "" : " (" + in.seal.problem + ")";
-    return file + " " + std::string(Describe(state)) + why;
+    return in.seal.Describe(file) + why;
   }
   if (!readable) return file + " cannot be read";
   return std::nullopt;
 }
 
 Missing MissingEvents(const CheckInput& in) {
+  if (const Damage* damage = in.observed.Unreadable("observed.jsonl")) return damage->what;
   if (!in.observed.has_observed) return "observed.jsonl does not begin with run.started";
   return MissingFile(in, "observed.jsonl", true);
 }
@@ -32,13 +33,6 @@ Missing MissingRecords(const CheckInput& in, bool any, const char* what) {
   if (Missing missing = MissingEvents(in)) return missing;
   if (!any) return std::string("observed.jsonl holds no ") + what;
   return std::nullopt;
-}
-
-bool Damaged(const CheckInput& in, const std::string& file) {
-  for (const Damage& damage : in.observed.damage) {
-    if (damage.where.file == file && damage.where.line == 0) return true;
-  }
-  return false;
 }
 
 // A file of each rank: of every attempt, or of the last only.
@@ -50,7 +44,8 @@ Missing MissingRankFiles(const CheckInput& in, const char* name, bool last_only)
     for (int r = 0; r < in.observed.job->ranks; ++r) {
       const std::string file =
           "attempt-" + std::to_string(attempt.attempt) + "/rank-" + std::to_string(r) + "/" + name;
-      if (Missing missing = MissingFile(in, file, !Damaged(in, file))) return missing;
+      if (Missing missing = MissingFile(in, file, in.observed.Unreadable(file) == nullptr))
+        return missing;
     }
   }
   return std::nullopt;
@@ -60,7 +55,8 @@ Missing MissingLauncherLog(const CheckInput& in) {
   if (in.observed.attempts.empty()) return "there is no attempt";
   for (const AttemptEvidence& attempt : in.observed.attempts) {
     const std::string file = "attempt-" + std::to_string(attempt.attempt) + "/launcher.jsonl";
-    if (Missing missing = MissingFile(in, file, !Damaged(in, file))) return missing;
+    if (Missing missing = MissingFile(in, file, in.observed.Unreadable(file) == nullptr))
+      return missing;
   }
   return std::nullopt;
 }
@@ -71,8 +67,7 @@ Missing MissingReference(const CheckInput& in) {
   for (const auto& [rank, evidence] : in.reference.ranks) {
     for (const char* name : {kRankLedger, kRankWeightsEnd}) {
       const std::string file = "reference/rank-" + std::to_string(rank) + "/" + name;
-      const SealState state = in.seal.StateOf(file);
-      if (state != SealState::kIntact) return file + " " + std::string(Describe(state));
+      if (in.seal.StateOf(file) != SealState::kIntact) return in.seal.Describe(file);
     }
   }
   return std::nullopt;
@@ -83,8 +78,7 @@ Missing MissingSecret(const CheckInput& in, const std::string& file, bool there,
   if (!there) return problem;
   // Unlike the job's files, these are the harness's own: that they were not there at the seal
   // cannot count against the job.
-  const SealState state = in.seal.StateOf(file);
-  if (state != SealState::kIntact) return file + " " + std::string(Describe(state));
+  if (in.seal.StateOf(file) != SealState::kIntact) return in.seal.Describe(file);
   return std::nullopt;
 }
 
@@ -120,7 +114,7 @@ std::optional<std::string> WhatIsMissing(const CheckInput& in, Need need) {
       return MissingSecret(in, "run.json", in.secret.plan.has_value(), in.secret.plan_problem);
     case Need::kInjected:
       return MissingSecret(in, "injected.jsonl", in.secret.has_injected,
-                           "injected.jsonl is missing");
+                           in.secret.injected_problem);
     case Need::kJob:
       if (!in.observed.job) return "the job's configuration is in no file";
       return std::nullopt;
@@ -143,6 +137,7 @@ std::optional<std::string> WhatIsMissing(const CheckInput& in, Need need) {
     case Need::kLauncherLog:
       return MissingLauncherLog(in);
     case Need::kCheckpoints:
+      if (const Damage* damage = in.observed.Unreadable("checkpoints.jsonl")) return damage->what;
       if (!in.observed.checkpoints) return "checkpoints.jsonl is missing";
       return MissingFile(in, "checkpoints.jsonl", true);
     case Need::kWeights: {

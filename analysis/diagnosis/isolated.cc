@@ -49,8 +49,9 @@ Result<Diagnosis> ReadAndDiagnose(const RunDir& run) {
   Result<ObservedEvidence> evidence = LoadObserved(run);
   if (!evidence) return tl::unexpected<Error>(evidence.error());
   if (!evidence->has_observed) {
-    return Fail("'" + run.root().native() +
-                "' is no run directory: observed.jsonl does not begin with run.started");
+    const Damage* const unread = evidence->Unreadable("observed.jsonl");
+    return Fail("nothing to diagnose in '" + run.root().native() +
+                "': " + (unread ? unread->what : "observed.jsonl does not begin with run.started"));
   }
   return Diagnose(*evidence);
 }

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <memory>
 
+#include "harness/base/file_kind.h"
+
 namespace shakedown {
 namespace fs = std::filesystem;
 namespace {
@@ -18,7 +20,8 @@ constexpr int kMaxDepth = 8;
 Result<std::string> ReadAll(int fd, const std::string& name, int64_t limit_bytes) {
   struct stat st {};
   if (::fstat(fd, &st) != 0) return FailErrno("stat", name);
-  if (!S_ISREG(st.st_mode)) return Fail("cannot read '" + name + "': not a regular file", EINVAL);
+  if (!S_ISREG(st.st_mode))
+    return Fail("cannot read '" + name + "': " + NotRegular(st.st_mode), EINVAL);
   if (st.st_size > limit_bytes) {
     return Fail("cannot read '" + name + "': " + std::to_string(st.st_size) +
                     " bytes, more than the limit of " + std::to_string(limit_bytes),
@@ -37,6 +40,26 @@ Result<std::string> ReadAll(int fd, const std::string& name, int64_t limit_bytes
       return Fail("cannot read '" + name + "': it grew over the limit while being read", EFBIG);
     }
   }
+}
+
+// The kernel's word for a link or a socket in the place of a file (ELOOP, ENXIO) says little; what
+// lies there does.
+tl::unexpected<Error> WhyNotOpen(int at, const fs::path& name, bool last,
+                                 const std::string& relative) {
+  const int code = errno;
+  struct stat st {};
+  if (code == ENOENT || ::fstatat(at, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return FailErrno("open", relative, code);
+  }
+  if (last && !S_ISREG(st.st_mode)) {
+    return Fail("cannot read '" + relative + "': " + NotRegular(st.st_mode), code);
+  }
+  if (!last && !S_ISDIR(st.st_mode)) {
+    return Fail("cannot read '" + relative + "': '" + name.native() +
+                    "' is not a directory: " + std::string(DescribeFileKind(st.st_mode)),
+                code);
+  }
+  return FailErrno("open", relative, code);
 }
 
 }  // namespace
@@ -68,7 +91,7 @@ Result<UniqueFd> EvidenceFolder::OpenBelow(const fs::path& path, int flags) cons
     const bool last = std::next(it) == steps.end();
     UniqueFd next(::openat(at.get(), it->c_str(),
                            O_NOFOLLOW | O_CLOEXEC | (last ? flags : O_RDONLY | O_DIRECTORY)));
-    if (!next) return FailErrno("open", relative);
+    if (!next) return WhyNotOpen(at.get(), *it, last, relative);
     at = std::move(next);
   }
   return at;

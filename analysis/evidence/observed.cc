@@ -1,6 +1,7 @@
 #include "analysis/evidence/observed.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <deque>
 
@@ -93,8 +94,12 @@ class Loader {
 
   Status LoadEvents() {
     Result<std::string> text = folder_.Read(run_.observed(), kMaxEventBytes);
-    if (!text) {
+    if (!text && text.error().code == ENOENT && !HoldsARun()) {
       return Wrap("'" + run_.root().native() + "' is no run directory", text.error());
+    }
+    if (!text) {
+      Note({"observed.jsonl", 0}, text.error().message);
+      return {};
     }
     EventFile file = ParseEvents(*text);
     for (const int line : file.damaged_lines) {
@@ -191,6 +196,16 @@ class Loader {
   }
 
  private:
+  // Whether something that only a run has lies there.
+  bool HoldsARun() const {
+    for (const EvidenceFolder::Entry& entry : folder_.List(run_.root() / ".")) {
+      for (const std::filesystem::path& file : {run_.run_json(), run_.injected(), run_.seal()}) {
+        if (entry.name == file.filename()) return true;
+      }
+    }
+    return false;
+  }
+
   void Note(Where where, std::string what) {
     out_.damage.push_back({std::move(where), std::move(what)});
   }
@@ -375,6 +390,13 @@ const Event* ObservedEvidence::First(std::string_view event) const {
 const AttemptEvidence* ObservedEvidence::attempt(int k) const {
   for (const AttemptEvidence& a : attempts) {
     if (a.attempt == k) return &a;
+  }
+  return nullptr;
+}
+
+const Damage* ObservedEvidence::Unreadable(std::string_view file) const {
+  for (const Damage& d : damage) {
+    if (d.where.file == file && d.where.line == 0) return &d;
   }
   return nullptr;
 }

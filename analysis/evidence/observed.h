@@ -218,12 +218,15 @@ struct ObservedEvidence {
   const AttemptEvidence* attempt(int k) const;
   // All structured lines of ranks and launcher, by when().
   std::vector<const LogLine*> AllLines() const;
+  // Why `file` as a whole could not be read; nullptr: it could, or it is not there.
+  const Damage* Unreadable(std::string_view file) const;
   // Where a record of observed.jsonl stands.
   static Where At(const Event& event) { return {"observed.jsonl", event.line}; }
 };
 
-// Fails only when `run` cannot be opened at all, or holds no observed.jsonl: it is no run directory
-// then. Never opens a secret file.
+// Fails only when `run` cannot be opened at all, or holds none of a run's files: it is no run
+// directory then. A run whose observed.jsonl is gone or replaced is evidence with damage. Never
+// opens a secret file.
 Result<ObservedEvidence> LoadObserved(const RunDir& run);
 
 }  // namespace shakedown

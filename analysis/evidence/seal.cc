@@ -23,9 +23,13 @@ std::optional<int> AttemptOf(std::string_view file) {
 }
 
 SealState Compare(const RunDir& run, const EvidenceFolder& folder, const std::string& name,
-                  const Json& sealed) {
+                  const Json& sealed, SealReport* report) {
   const Result<std::string> bytes = folder.Read(run.root() / name, kMaxEventBytes);
-  if (!bytes) return bytes.error().code == ENOENT ? SealState::kGone : SealState::kChanged;
+  if (!bytes && bytes.error().code == ENOENT) return SealState::kGone;
+  if (!bytes) {
+    report->unread[name] = bytes.error().message;
+    return SealState::kChanged;
+  }
   const bool same = IntField(sealed, "bytes") == static_cast<int64_t>(bytes->size()) &&
                     StringField(sealed, "sha256") == Sha256Hex(*bytes);
   return same ? SealState::kIntact : SealState::kChanged;
@@ -39,7 +43,7 @@ bool AddPart(const RunDir& run, const EvidenceFolder& folder, const Json& part,
   for (const Json& file : files) {
     const auto name = StringField(file, "name");
     if (!name || name->empty()) return false;
-    report->files[*name] = Compare(run, folder, *name, file);
+    report->files[*name] = Compare(run, folder, *name, file, report);
   }
   return true;
 }
@@ -102,6 +106,12 @@ SealState SealReport::StateOf(const std::string& file) const {
   const auto attempt = AttemptOf(file);
   const bool sealed = attempt ? sealed_attempts.contains(*attempt) : run_sealed;
   return sealed ? SealState::kAbsentAtSeal : SealState::kUnsealed;
+}
+
+std::string SealReport::Describe(const std::string& file) const {
+  std::string text = file + " " + std::string(shakedown::Describe(StateOf(file)));
+  if (const auto it = unread.find(file); it != unread.end()) text += ": " + it->second;
+  return text;
 }
 
 std::vector<std::string> SealReport::Tampered() const {

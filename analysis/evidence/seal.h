@@ -24,10 +24,15 @@ struct SealReport {
   bool present = false;                    // seal.json was there and could be read
   std::string problem;                     // why not
   std::map<std::string, SealState> files;  // by name relative to the run directory
+  // Why a file that is kChanged could not even be read: "cannot read 'x': not a regular file: a
+  // FIFO".
+  std::map<std::string, std::string> unread;
   std::set<int> sealed_attempts;
   bool run_sealed = false;
 
   SealState StateOf(const std::string& file) const;
+  // "observed.jsonl is not what was sealed: cannot read ...".
+  std::string Describe(const std::string& file) const;
   // Files that are kChanged or kGone, sorted.
   std::vector<std::string> Tampered() const;
 };

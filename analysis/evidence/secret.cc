@@ -169,7 +169,7 @@ SecretEvidence LoadSecret(const RunDir& run) {
       out.damage.push_back({{"run.json", 0}, plan.error().message});
     }
   } else {
-    out.plan_problem = "run.json is missing";
+    out.plan_problem = out.damage.empty() ? "run.json is missing" : out.damage.back().what;
   }
   if (const auto text = ReadOptional(*folder, run.injected(), kMaxEventBytes, &out.damage)) {
     out.has_injected = true;
@@ -181,6 +181,10 @@ SecretEvidence LoadSecret(const RunDir& run) {
       event.t = SaneTime(event.t.ns);
       Sort(event, &out);
     }
+  }
+  if (!out.has_injected && !out.damage.empty() &&
+      out.damage.back().where.file == "injected.jsonl") {
+    out.injected_problem = out.damage.back().what;
   }
   LoadJournals(run, *folder, &out);
   return out;

@@ -88,9 +88,10 @@ struct FaultNote {
 
 struct SecretEvidence {
   std::optional<Plan> plan;
-  std::string plan_problem;   // why there is none
-  Json run = Json::object();  // run.json
-  bool has_injected = false;  // injected.jsonl was there
+  std::string plan_problem;                                    // why there is none
+  std::string injected_problem = "injected.jsonl is missing";  // when has_injected is false
+  Json run = Json::object();                                   // run.json
+  bool has_injected = false;                                   // injected.jsonl was there
   std::vector<ArmedRecord> armed;
   std::vector<HoldRecord> holds;
   std::vector<InjectedRecord> injected;

@@ -124,6 +124,78 @@ TEST_F(Evidence, AFifoInThePlaceOfAFileDoesNotHang) {
   EXPECT_EQ(Observed().damage.size(), 1U);
 }
 
+// Puts something else in the place of a file; returns what a reader has to say about it.
+using Replace = std::string (*)(const fs::path& file, const fs::path& outside);
+const Replace kReplacements[] = {[](const fs::path& file, const fs::path&) -> std::string {
+                                   SHAKEDOWN_ASSERT(::mkfifo(file.c_str(), 0600) == 0);
+                                   return "not a regular file: a FIFO";
+                                 },
+                                 [](const fs::path& file, const fs::path& outside) -> std::string {
+                                   fs::create_symlink(outside, file);
+                                   return "not a regular file: a symlink";
+                                 },
+                                 [](const fs::path& file, const fs::path&) -> std::string {
+                                   fs::create_directory(file);
+                                   return "not a regular file: a directory";
+                                 },
+                                 [](const fs::path& file, const fs::path&) -> std::string {
+                                   std::ofstream(file).close();
+                                   fs::resize_file(file,
+                                                   uintmax_t{1} << 40);  // a hole: it takes no room
+                                   return "more than the limit of";
+                                 }};
+
+TEST_F(Evidence, WhatLiesInThePlaceOfAFileIsNamedAndNeverFollowed) {
+  const TempDir outside;
+  for (const Replace replace : kReplacements) {
+    for (const fs::path& file :
+         {run_.observed(), run_.injected(), run_.run_json(), run_.checkpoints(),
+          run_.rank(1, 0) / kRankLog, run_.rank(1, 0) / kRankLedger, run_.journal()}) {
+      const fs::path kept = outside.path() / "kept";
+      fs::rename(file, kept);
+      const std::string what = replace(file, kept);
+      std::vector<Damage> damage = Observed().damage;
+      const SecretEvidence secret = LoadSecret(run_);
+      damage.insert(damage.end(), secret.damage.begin(), secret.damage.end());
+      const std::string name = file.lexically_relative(run_.root());
+      bool named = false;
+      for (const Damage& d : damage) {
+        named |=
+            d.where.file == name && d.where.line == 0 && d.what.find(what) != std::string::npos;
+      }
+      EXPECT_TRUE(named) << name << ": " << what;
+      if (file == run_.run_json()) {
+        EXPECT_THAT(secret.plan_problem, HasSubstr(what));
+      }
+      if (file == run_.injected()) {
+        EXPECT_THAT(secret.injected_problem, HasSubstr(what));
+      }
+      if (file != run_.journal()) {
+        EXPECT_THAT(VerifySeal(run_).Describe(name), HasSubstr("is not what was sealed: "));
+        EXPECT_THAT(VerifySeal(run_).Describe(name), HasSubstr(what));
+      }
+      fs::remove(file);
+      fs::rename(kept, file);
+    }
+  }
+}
+
+TEST_F(Evidence, AFolderOfARankThatIsALinkIsNamed) {
+  const TempDir outside;
+  fs::rename(run_.rank(1, 0), outside.path() / "moved");
+  fs::create_directory_symlink(outside.path() / "moved", run_.rank(1, 0));
+  EXPECT_THAT(VerifySeal(run_).Describe("attempt-1/rank-0/ledger.bin"),
+              HasSubstr("'rank-0' is not a directory: a symlink"));
+}
+
+TEST_F(Evidence, ARunWithoutItsObservedEvidenceIsARunAllTheSame) {
+  fs::remove(run_.observed());
+  const Result<ObservedEvidence> observed = LoadObserved(run_);
+  ASSERT_TRUE(observed.has_value());
+  EXPECT_FALSE(observed->has_observed);
+  ASSERT_NE(observed->Unreadable("observed.jsonl"), nullptr);
+}
+
 TEST_F(Evidence, ObservedEvidenceNeedsNoSecretFile) {
   for (const fs::path& secret : {run_.run_json(), run_.injected(), run_.journal()}) {
     fs::remove(secret);
