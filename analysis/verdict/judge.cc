@@ -103,14 +103,21 @@ std::vector<AttemptSummary> Attempts(const CheckInput& in) {
   return out;
 }
 
-// How the controller says that the run ended; without its word it was ended itself.
+// How the controller says that the run ended; without its word it was ended itself. `dirty`: it
+// left something that nobody has undone.
 struct RunEnd {
-  std::string how = "vanished";
-  std::string reason = "the controller ended without saying how; run `shakedown clean`";
+  std::string how;
+  std::string reason;
 };
-RunEnd HowItEnded(const ObservedEvidence& observed) {
+RunEnd HowItEnded(const ObservedEvidence& observed, bool dirty) {
+  if (const Damage* damage = observed.Unreadable("observed.jsonl")) {
+    return {"vanished", damage->what};
+  }
   const Event* ended = observed.First(events::kRunEnded);
-  if (ended == nullptr) return {};
+  if (ended == nullptr) {
+    return {"vanished", std::string("the controller ended without saying how") +
+                            (dirty ? "; run `shakedown clean`" : "")};
+  }
   return {StringField(ended->fields, "how").value_or("unknown"),
           StringField(ended->fields, "reason").value_or("")};
 }
@@ -131,6 +138,29 @@ void NotJudged(RunVerdict* v, const std::string& reason) {
     finding.least = 0;
     c.finding = std::move(finding);
   }
+}
+
+// Why evidence that gives no check a reason to complain does not carry a PASS; "" when it does. The
+// journal goes on after the seal, so that it vouches for itself: each of its records has a
+// checksum.
+std::string WhyNotTrusted(const CheckInput& in) {
+  if (!in.seal.present) return "the evidence is not sealed: " + in.seal.problem;
+  if (!in.seal.run_sealed) return "the evidence is not sealed: seal.json has no part for the run";
+  for (const AttemptEvidence& attempt : in.observed.attempts) {
+    if (in.seal.sealed_attempts.contains(attempt.attempt)) continue;
+    return "the evidence is not sealed: seal.json has no part for attempt " +
+           std::to_string(attempt.attempt);
+  }
+  if (const auto tampered = in.seal.Tampered(); !tampered.empty()) {
+    return "evidence was changed: " + in.seal.Describe(tampered.front());
+  }
+  if (!in.secret.damage.empty()) {
+    const Damage& damage = in.secret.damage.front();
+    return "evidence is damaged: " + damage.where.file +
+           (damage.where.line > 0 ? ":" + std::to_string(damage.where.line) : "") + ": " +
+           damage.what;
+  }
+  return "";
 }
 
 void Weigh(const CheckInput& in, const RunEnd& end, const JudgeOptions& options, RunVerdict* v) {
@@ -166,9 +196,9 @@ void Weigh(const CheckInput& in, const RunEnd& end, const JudgeOptions& options,
   if (decide(Verdict::kInvalid, CheckStatus::kInvalid)) return;
   if (decide(Verdict::kFail, CheckStatus::kFail)) return;
   if (decide(Verdict::kInconclusive, CheckStatus::kInconclusive)) return;
-  if (const auto tampered = in.seal.Tampered(); !tampered.empty()) {
+  if (const std::string why = WhyNotTrusted(in); !why.empty()) {
     v->verdict = Verdict::kInconclusive;
-    v->reason = "evidence is not what was sealed: " + tampered.front();
+    v->reason = why;
     return;
   }
   v->verdict = Verdict::kPass;
@@ -261,7 +291,7 @@ Result<RunVerdict> Judge(const RunDir& run, const JudgeOptions& options) {
       v.noticed_ms = ToMs(notice->at - *timeline.zero);
     }
   }
-  Weigh(input, HowItEnded(*observed), options, &v);
+  Weigh(input, HowItEnded(*observed, v.dirty), options, &v);
   if (!secret.plan) {
     v.not_as_expected = v.reason;
     return v;

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
 
 #include "harness/base/file.h"
 #include "tests/support/run_dir_builder.h"
@@ -188,6 +191,72 @@ TEST(Judge, EvidenceThatChangedAfterTheSealIsNeverAPass) {
   ASSERT_TRUE(v.has_value());
   EXPECT_EQ(v->verdict, Verdict::kInconclusive);
   EXPECT_THAT(v->reason, HasSubstr("stdout.log"));
+}
+
+TEST(Judge, WithoutItsObservedEvidenceARunIsInconclusiveAndTheReasonSaysWhatLiesThere) {
+  const TempDir folder;
+  RunDirBuilder::RankKilled().WriteTo(folder.path());
+  const RunDir run(folder.path());
+  const auto reason = [&] {
+    const Result<RunVerdict> v = Judge(run);
+    EXPECT_TRUE(v.has_value());
+    EXPECT_EQ(v->verdict, Verdict::kInconclusive);
+    EXPECT_EQ(v->scenario, "rank_killed");
+    return v->reason;
+  };
+  std::filesystem::remove(run.observed());
+  EXPECT_THAT(reason(), HasSubstr("cannot open 'observed.jsonl': No such file"));
+  ASSERT_EQ(::mkfifo(run.observed().c_str(), 0600), 0);
+  EXPECT_THAT(reason(), HasSubstr("not a regular file: a FIFO"));
+  std::filesystem::remove(run.observed());
+  std::filesystem::create_symlink(run.run_json(), run.observed());
+  EXPECT_THAT(reason(), HasSubstr("not a regular file: a symlink"));
+}
+
+TEST(Judge, ARunThatWasNeverSealedIsNoPass) {
+  RunDirBuilder run = RunDirBuilder::Control();
+  run.write_seal = false;
+  const RunVerdict v = JudgeRun(run);
+  EXPECT_EQ(v.verdict, Verdict::kInconclusive);
+
+  const TempDir folder;
+  RunDirBuilder::Control().WriteTo(folder.path());
+  const RunDir sealed(folder.path());
+  Json seal = ParseJson(ReadFile(sealed.seal()).value()).value();
+  seal["attempts"] = Json::array();
+  std::ofstream(sealed.seal()) << DumpJson(seal);
+  EXPECT_EQ(Judge(sealed)->verdict, Verdict::kInconclusive);
+}
+
+TEST(Judge, ADamagedUndoJournalIsNoPass) {
+  const TempDir folder;
+  RunDirBuilder run = RunDirBuilder::DiskFull();
+  run.journal.push_back({{"seq", 1}, {"injection", 1}, {"step", {{"verb", "remove_file"}}}});
+  run.journal.push_back({{"seq", 1}, {"undone", true}});
+  run.WriteTo(folder.path());
+  const RunDir written(folder.path());
+  ASSERT_EQ(Judge(written)->verdict, Verdict::kPass) << Judge(written)->reason;
+  std::string journal = ReadFile(written.journal()).value();
+  journal[journal.size() / 2] ^= 1;
+  std::ofstream(written.journal(), std::ios::binary) << journal;
+  const Result<RunVerdict> v = Judge(written);
+  EXPECT_EQ(v->verdict, Verdict::kInconclusive);
+  EXPECT_THAT(v->reason, HasSubstr("journal.jsonl:"));
+  EXPECT_TRUE(v->dirty);
+}
+
+TEST(Judge, CleanIsOnlyAdvisedWhereTheJournalSaysThatSomethingIsLeft) {
+  RunDirBuilder run = RunDirBuilder::DiskFull();
+  std::erase_if(run.observed, [](const Event& e) { return e.name == events::kRunEnded; });
+  RunVerdict v = JudgeRun(run);
+  EXPECT_EQ(v.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(v.reason, "the controller ended without saying how");
+  EXPECT_FALSE(v.dirty);
+
+  run.journal.push_back({{"seq", 1}, {"injection", 1}, {"step", {{"verb", "remove_file"}}}});
+  v = JudgeRun(run);
+  EXPECT_THAT(v.reason, HasSubstr("run `shakedown clean`"));
+  EXPECT_TRUE(v.dirty);
 }
 
 TEST(Judge, AFolderThatIsNoRunIsAnError) {
