@@ -65,9 +65,14 @@ struct Reader {
     known.insert(name);
     try {
       Get(in.at(name), value);
+    } catch (const Json::exception&) {
+      Wrong(name, in.contains(name) ? "of a wrong type" : "absent");
     } catch (const std::exception& e) {
-      if (error.empty()) error = "field '" + std::string(name) + "': " + e.what();
+      Wrong(name, e.what());
     }
+  }
+  void Wrong(const char* name, const char* what) {
+    if (error.empty()) error = "field '" + std::string(name) + "': " + what;
   }
   template <typename T>
   static void Get(const Json& json, T& value) { value = json.get<T>(); }

@@ -185,7 +185,11 @@ class Reader {
   void operator()(const char* name, T& value) {
     const auto field = in_.find(name);
     if (field == in_.end()) throw std::invalid_argument(std::string("no field ") + name);
-    Decode(*field, value);
+    try {
+      Decode(*field, value);
+    } catch (const Json::exception&) {
+      throw std::invalid_argument(std::string("field ") + name + " is of a wrong type");
+    }
   }
   template <typename T>
   static void Decode(const Json& json, T& value) {
