@@ -242,15 +242,13 @@ class Combiner {
   void Doubt(std::string reason) { AppendNew(out_.reasons, {std::move(reason)}); }
 
   void ExplainUnknown() {
+    out_.confidence = 0;  // nothing is claimed
     for (const Hypothesis& h : hypotheses_) {
-      out_.confidence = std::max(out_.confidence, h.ends_attempt ? h.confidence : 0);
       for (const Reason& reason : h.reasons) {
         AppendNew(out_.reasons, {NameOf(h) + "? " + Cite(reason)});
       }
       AppendNew(out_.missing, h.missing);
     }
-    // The confidence of an answer that names nobody is how surely nobody could be named.
-    out_.confidence = 1 - out_.confidence;
     for (const Findings& one : findings_) {
       for (const Reason& reason : one.unexplained) AppendNew(out_.reasons, {Cite(reason)});
       AppendNew(out_.missing, one.missing);

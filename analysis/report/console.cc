@@ -75,8 +75,10 @@ std::string Title(std::string_view text, const Style& style) {
   return Painted(text, Paint::kTitle, style) + "\n";
 }
 
-std::string Confidence(double confidence) {
-  return std::to_string(static_cast<int>(confidence * 100 + 0.5)) + " %";
+// Who names nothing is sure of nothing.
+std::string Confidence(const Diagnosis& diagnosis) {
+  if (diagnosis.mechanism == "unknown") return "";
+  return ", " + std::to_string(static_cast<int>(diagnosis.confidence * 100 + 0.5)) + " %";
 }
 
 std::string Named(const Diagnosis& diagnosis) {
@@ -273,7 +275,7 @@ std::string Rerun(const RunVerdict& run) { return run.run_dir.empty() ? "" : " "
 std::string RunText(const RunVerdict& run, const Style& style) {
   std::string out = Head(run, style) + InjectionsText(run, style) + ChecksText(run, style);
   out += "\n" + Painted("Diagnosis (blind)", Paint::kTitle, style) + ": " +
-         Escape(Named(run.diagnosis)) + ", " + Confidence(run.diagnosis.confidence) +
+         Escape(Named(run.diagnosis)) + Confidence(run.diagnosis) +
          Painted(Compared(run), run.diagnosis_right.value_or(true) ? Paint::kNone : Paint::kBad,
                  style) +
          "\n";
@@ -282,8 +284,8 @@ std::string RunText(const RunVerdict& run, const Style& style) {
 }
 
 std::string DiagnosisText(const Diagnosis& diagnosis, const Style& style) {
-  std::string out = Painted(Escape(Named(diagnosis)), Paint::kTitle, style) + ", " +
-                    Confidence(diagnosis.confidence) + "\n" + DiagnosisLines(diagnosis, style);
+  std::string out = Painted(Escape(Named(diagnosis)), Paint::kTitle, style) +
+                    Confidence(diagnosis) + "\n" + DiagnosisLines(diagnosis, style);
   if (!diagnosis.chain.empty()) out += "\n" + Title("What happened", style);
   for (const ChainLink& link : diagnosis.chain) {
     const std::string t = PadLeft(HumanMs(link.t_ms), 10);

@@ -184,6 +184,7 @@ TEST(Diagnosis, RunWhoseEndNobodySawIsUnknown) {
 TEST(Diagnosis, EmptyEvidenceIsUnknownAndSaysWhatIsMissing) {
   const Diagnosis d = Diagnose(ObservedEvidence{});
   EXPECT_EQ(d.mechanism, "unknown");
+  EXPECT_EQ(d.confidence, 0);
   EXPECT_THAT(d.culprits, IsEmpty());
   EXPECT_THAT(d.missing, Not(IsEmpty()));
 }
@@ -220,6 +221,7 @@ TEST(Diagnosis, TwoDeathsAtOneTimeThatTellTwoStoriesAreUnknown) {
   const Diagnosis d = Diagnose(job.Build());
   EXPECT_EQ(d.mechanism, "unknown");
   EXPECT_THAT(d.reasons, Contains(HasSubstr("speaks for")));
+  EXPECT_EQ(d.confidence, 0);
 }
 
 TEST(Diagnosis, TwoRanksKilledTogetherAreBothNamed) {

@@ -134,6 +134,15 @@ TEST(Console, HostileTextOfTheJobIsEscapedEverywhere) {
   }
 }
 
+TEST(Console, WhoNamesNothingIsNotShownAsSure) {
+  RunVerdict run = KilledRun();
+  run.diagnosis = Diagnosis();
+  run.diagnosis.confidence = 1;  // of a verdict.json that says so
+  EXPECT_THAT(DiagnosisText(run.diagnosis, {80, false}), Not(HasSubstr("%")));
+  EXPECT_THAT(RunText(run, {80, false}), HasSubstr("Diagnosis (blind): unknown"));
+  EXPECT_THAT(RunText(run, {80, false}), Not(HasSubstr("%")));
+}
+
 TEST(Console, SimulatedAndUnprovenAreCountedApart) {
   const std::string text = SuiteText(SampleSuite(), {160, false});
   EXPECT_THAT(text, HasSubstr("1 real, 1 simulated, 1 not proven"));
