@@ -80,6 +80,9 @@ struct Fault {
   std::span<const std::string_view> classes;   // taxonomy: "C02"
   std::string_view radius;                     // what it can touch at most
   Ends ends;
+  // It acts from outside while its target is held at the point: `hold: none` is refused. Every fault
+  // that leaves the target's page unarmed (Injector::Arm) by one of its means.
+  bool needs_hold = false;
   std::span<const std::string_view> excludes;  // other faults that it cannot be combined with
   std::string_view mechanism;                  // what a right diagnosis says: mechanisms.def
   std::string_view operator_sees;              // a sentence

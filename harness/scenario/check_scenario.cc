@@ -180,6 +180,11 @@ void Checker::CheckFault(size_t index) {
     Report(path + (spec.duration ? ".for" : ".until"),
            spec.inject + " ends with the process that it acts on; it cannot be undone earlier");
   }
+  if (fault->needs_hold && spec.hold == HoldMode::kNone) {
+    Report(path + ".hold", path + ".hold: " + spec.inject +
+                               " acts from outside while its target is held at the point; with "
+                               "none it would do nothing");
+  }
   CheckReach(spec, path + ".at");
 }
 

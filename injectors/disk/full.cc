@@ -279,6 +279,7 @@ const Fault disk_full = {
     .classes = kClasses,
     .radius = "a small filesystem that only this run has",
     .ends = Ends::kByRecipe,
+    .needs_hold = true,
     .excludes = {},
     .mechanism = "storage_full",
     .operator_sees =

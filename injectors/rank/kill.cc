@@ -165,6 +165,7 @@ const Fault rank_kill = {
     .classes = kClasses,
     .radius = "the one rank",
     .ends = Ends::kWithProcess,
+    .needs_hold = true,
     .excludes = {},
     .mechanism = "killed",
     .operator_sees =

@@ -366,6 +366,24 @@ TEST(FaultCatalogue, EveryFaultIsFoundByItsNameAndNoOtherIs) {
   EXPECT_EQ(FindFault(""), nullptr);
 }
 
+// Without a hold nothing is done from outside: only an armed page acts.
+TEST(FaultCatalogue, AFaultThatAMeansLeavesUnarmedNeedsItsHold) {
+  std::set<std::string> unarmed;
+  for (const Case& c : Cases()) {
+    const Fault& fault = *FindFault(c.fault);
+    const Availability means = fault.available(c.machine);
+    Injection injection;
+    injection.fault = c.fault;
+    injection.point = c.point;
+    injection.step = 1;
+    injection.with = c.with;
+    if (fault.make(injection, means)->Arm().action == ArmAction::kNone) unarmed.insert(c.fault);
+  }
+  for (const Fault* fault : FaultCatalog()) {
+    EXPECT_EQ(fault->needs_hold, unarmed.contains(fault->full_name())) << fault->full_name();
+  }
+}
+
 bool IsMechanism(std::string_view name) {
 #define SHAKEDOWN_MECHANISM(mechanism, sentence) \
   if (name == #mechanism) return true;
