@@ -434,13 +434,17 @@ Params BindParams(const std::vector<Source>& sources, const Node* with, const No
 
 void FindDuplicateKeys(const std::vector<Source>& sources, const Node& node,
                        std::vector<Problem>* problems) {
-  std::map<std::string_view, int> first_line;
+  std::map<std::string_view, const Node*> first_of;
   for (const Node& key : node.keys) {
-    const auto [first, is_new] = first_line.emplace(key.text, key.line);
+    const auto [first, is_new] = first_of.emplace(key.text, &key);
     if (is_new || key.bad) continue;
-    problems->push_back(ProblemAt(sources, key,
-                                  "duplicate key '" + key.text + "': it stands in line " +
-                                      std::to_string(first->second) + " already"));
+    const Node& other = *first->second;
+    problems->push_back(
+        ProblemAt(sources, key,
+                  "duplicate key '" + key.text + "': it stands " +
+                      (other.line > 0 ? "in line " + std::to_string(other.line)
+                                      : "at character " + std::to_string(other.column)) +
+                      " already"));
   }
   for (const Node& item : node.items) FindDuplicateKeys(sources, item, problems);
 }

@@ -63,17 +63,15 @@ class ColumnCounter {
 
 // --- Text to tree
 
-// Builds our tree from the library's events. Aliases never get expanded: the first one is a
-// problem.
+// Builds our tree from the library's events. Aliases never get expanded: each is a problem.
 class TreeBuilder : public YAML::EventHandler {
  public:
+  // `lines`: of the file. With `behind` the text is what follows the first so many bytes of an
+  // option, which is `lines` as one line.
   TreeBuilder(const std::vector<Source>& sources, int source,
-              const std::vector<std::string_view>& lines, std::vector<Problem>* problems)
-      : sources_(sources),
-        source_(source),
-        has_places_(!lines.empty()),
-        columns_(lines),
-        problems_(problems) {}
+              const std::vector<std::string_view>& lines, std::optional<size_t> behind,
+              std::vector<Problem>* problems)
+      : sources_(sources), source_(source), behind_(behind), columns_(lines), problems_(problems) {}
 
   // Thrown through the library when there is nothing more to be said about a text.
   struct Stop {};
@@ -93,11 +91,11 @@ class TreeBuilder : public YAML::EventHandler {
     Add(NodeAt(mark, Node::Kind::kNull));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    if (!alias_reported_) {
-      problems_->push_back(At(mark,
-                              "an alias ('*name'): aliases and merge keys are not accepted, "
-                              "since a short file could expand without end; write it out"));
-    }
+    problems_->push_back(At(mark, alias_reported_
+                                      ? "an alias too: write it out"
+                                      : "an alias ('*name'): aliases and merge keys are not "
+                                        "accepted, since a short file could expand without end; "
+                                        "write it out"));
     alias_reported_ = true;
     Node node = NodeAt(mark, Node::Kind::kNull);
     node.bad = true;
@@ -128,7 +126,11 @@ class TreeBuilder : public YAML::EventHandler {
     Node node;
     node.kind = kind;
     node.source = source_;
-    if (!has_places_) return node;  // not a file: the label says where
+    if (behind_) {
+      // At the beginning of the value the option as a whole says where.
+      if (mark.pos > 0) node.column = columns_.Column(0, static_cast<int>(*behind_) + mark.pos);
+      return node;
+    }
     node.line = mark.line + 1;
     node.column = columns_.Column(mark.line, mark.column);
     return node;
@@ -182,7 +184,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   const std::vector<Source>& sources_;
   const int source_;
-  const bool has_places_;
+  const std::optional<size_t> behind_;
   ColumnCounter columns_;
   std::vector<Problem>* problems_;
   std::vector<Node> open_;
@@ -262,8 +264,8 @@ class Parser {
 
   // The tree of a text, or nullopt when it has none; problems say why.
   std::optional<Node> ReadText(std::string_view text, int source);
-  // `--set` values: the same without positions.
-  std::optional<Node> ReadValue(const std::string& text, int source);
+  // The same of what follows the first `behind` bytes of an option.
+  std::optional<Node> ReadValue(const std::string& option, size_t behind, int source);
   std::optional<Node> ReadFileText(const fs::path& path, int source);
 
   void Report(int source, Place place, std::string message) {
@@ -277,15 +279,17 @@ class Parser {
 
  private:
   std::optional<Node> Build(const std::string& text, int source,
-                            const std::vector<std::string_view>& lines);
+                            const std::vector<std::string_view>& lines,
+                            std::optional<size_t> behind = std::nullopt);
 
   std::vector<Source> sources_;
   std::vector<Problem>* problems_;
 };
 
 std::optional<Node> Parser::Build(const std::string& text, int source,
-                                  const std::vector<std::string_view>& lines) {
-  TreeBuilder builder(sources_, source, lines, problems_);
+                                  const std::vector<std::string_view>& lines,
+                                  std::optional<size_t> behind) {
+  TreeBuilder builder(sources_, source, lines, behind, problems_);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
@@ -322,13 +326,12 @@ std::optional<Node> Parser::ReadText(std::string_view text, int source) {
   return root;
 }
 
-std::optional<Node> Parser::ReadValue(const std::string& text, int source) {
-  const auto lines = LinesOf(text);
-  if (FindBinary(lines)) {
+std::optional<Node> Parser::ReadValue(const std::string& option, size_t behind, int source) {
+  if (FindBinary(LinesOf(option))) {
     Report(source, {}, "the value is not text in UTF-8");
     return std::nullopt;
   }
-  return Build(text, source, {});
+  return Build(option.substr(behind), source, {option}, behind);
 }
 
 std::optional<Node> Parser::ReadFileText(const fs::path& path, int source) {
@@ -431,7 +434,7 @@ void ApplySet(Parser* parser, const std::string& set, Node* root) {
     parser->Report(source, {}, "must be PATH=VALUE, like job.steps=20 or faults.0.at.rank=2");
     return;
   }
-  auto value = parser->ReadValue(set.substr(equals + 1), source);
+  auto value = parser->ReadValue(set, equals + 1, source);
   if (!value) return;
   const std::string wrong =
       SetAt(root, std::string_view(set).substr(0, equals), source, std::move(*value));

@@ -28,6 +28,8 @@ std::string Describe(const Problem& problem) {
   std::string out = problem.file;
   if (problem.line > 0) {
     out += ':' + std::to_string(problem.line) + ':' + std::to_string(problem.column);
+  } else if (problem.column > 0) {
+    out += ", character " + std::to_string(problem.column);
   }
   out += ": " + problem.message;
   if (problem.nearest) out += " (did you mean '" + *problem.nearest + "'?)";
@@ -37,7 +39,7 @@ std::string Describe(const Problem& problem) {
 Json ToJson(const Problem& problem) {
   Json out = {{"file", problem.file.empty() ? Json(nullptr) : Json(problem.file)}};
   out["line"] = problem.line > 0 ? Json(problem.line) : Json(nullptr);
-  out["column"] = problem.line > 0 ? Json(problem.column) : Json(nullptr);
+  out["column"] = problem.column > 0 ? Json(problem.column) : Json(nullptr);
   out["text"] = problem.text.empty() ? Json(nullptr) : Json(problem.text);
   out["message"] = problem.message;
   out["nearest"] = problem.nearest ? Json(*problem.nearest) : Json(nullptr);

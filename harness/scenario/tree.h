@@ -26,7 +26,7 @@ struct Node {
   // Reported already: what is below is not to be judged once more.
   bool bad = false;
   int source = 0;
-  int line = 0;
+  int line = 0;  // as in Problem
   int column = 0;
   std::vector<Node> keys;   // kMap: scalars, in order, duplicates included
   std::vector<Node> items;  // kMap: the value of each key; kList: the elements

@@ -232,6 +232,8 @@ constexpr BadCase kBadCases[] = {
     {"BatchLargerThanTheData", "  step_time: 20ms", "  micro_batch: 60000",
      "5:3: a step needs 360000 samples"},
     {"BadName", "name: rank_killed", "name: a b/c", "1:7: name: 'a b/c' is not a name"},
+    {"FaultThatNeedsItsHold", "at: {rank: 1", "hold: none\n    at: {rank: 1",
+     "15:11: faults.0.hold: rank.kill acts from outside while its target is held"},
     // Names.
     {"UnknownFault", "rank.kill", "rank.kil",
      "13:13: faults.0.inject: unknown fault 'rank.kil' (did you mean 'rank.kill'?)"},
@@ -366,6 +368,17 @@ TEST(Parse, RefusesAnAliasWithoutExpandingIt) {
   const auto parsed = Parse(bomb);
   EXPECT_FALSE(parsed.scenario);
   EXPECT_THAT(Described(parsed.problems), ::testing::Contains(HasSubstr(":5:8: an alias")));
+}
+
+TEST(Parse, ReportsEveryAliasAndWhatElseIsWrong) {
+  const auto parsed = Parse(
+      "name: x\nsummary: y\nexpect: {outcome: unaffectd}\na: &a [x]\nb: &b [*a, *a]\n"
+      "job: {steps: *b, ranks: 0}\n");
+  EXPECT_THAT(Described(parsed.problems),
+              ElementsAre(HasSubstr(":3:19: expect.outcome"), HasSubstr(":4:1: unknown key 'a'"),
+                          HasSubstr(":5:1: unknown key 'b'"), HasSubstr(":5:8: an alias ('*name')"),
+                          HasSubstr(":5:12: an alias too"), HasSubstr(":6:14: an alias too"),
+                          HasSubstr(":6:25: job.ranks: 0 is too small")));
 }
 
 TEST(Parse, RefusesAMergeKey) {
@@ -514,6 +527,24 @@ TEST(Set, ProblemsPointAtTheOption) {
   EXPECT_THAT(problem("job.steps=[1"), HasSubstr("not YAML"));
   EXPECT_THAT(problem("job.steps="), HasSubstr("job.steps has no value"));
   EXPECT_THAT(problem("job.steps=*x"), HasSubstr("--set job.steps=*x: not YAML"));
+}
+
+TEST(Set, ProblemsInsideAValueSayWhereInTheOption) {
+  const auto problem = [](const std::string& set) {
+    const auto parsed = Parse(kGood, {.sets = {set}});
+    EXPECT_FALSE(parsed.scenario) << set;
+    return parsed.problems.empty() ? Problem() : parsed.problems.front();
+  };
+  EXPECT_EQ(Describe(problem("job={steps: 60, steps: 60}")),
+            "--set job={steps: 60, steps: 60}, character 17: duplicate key 'steps': it stands at "
+            "character 6 already");
+  EXPECT_THAT(Describe(problem("job={seed: 1,\n ränks: 3, rank: 4}")),
+              HasSubstr(", character 16: unknown key 'ränks' in job"));
+  EXPECT_THAT(Describe(problem("faults.0.at={rank: 1, step: 39, point: [}")),
+              HasSubstr(", character 41: not YAML"));
+  const Json json = ToJson(problem("job={steps: 60, steps: 60}"));
+  EXPECT_EQ(json["column"], 17);
+  EXPECT_TRUE(json["line"].is_null());
 }
 
 TEST(JobFile, IsReadRelativeToTheScenarioAndItsKeysCanBeReplaced) {
