@@ -57,6 +57,7 @@ Entry FaultEntry(const Fault& fault) {
       {"acts on", fault.target == TargetKind::kRank ? "a rank" : "a data worker"},
       {"points", Joined(PointNamesOf(fault))},
       {"touches", std::string(fault.radius)},
+      {"hold", fault.needs_hold ? "needed: it acts from outside while its target waits" : ""},
       {"ends", by_itself ? "with the process that it acts on" : "by its undo recipe"},
       {"excludes", Joined(fault.excludes)},
       {"you see", std::string(fault.operator_sees)},
@@ -75,43 +76,18 @@ std::vector<Entry> Faults() {
   return entries;
 }
 
-// Available when this machine has means for each of its faults.
-Entry ScenarioEntry(const std::filesystem::path& file) {
-  Entry entry{"scenario", ListedName(file), file, ""};
+Entry FileEntry(const std::filesystem::path& file) {
   const ParsedScenario parsed = ParseScenarioFile(file);
-  if (!parsed.scenario) {
-    entry.available = false;
-    entry.why_not = Describe(parsed.problems.front());
-    return entry;
-  }
-  const Scenario& scenario = *parsed.scenario;
-  entry.summary = scenario.summary;
-  entry.classes = scenario.classes;
-  const Result<Plan> plan = MakePlan(scenario, 1, DetectMachine());
-  if (!plan) {
-    entry.available = false;
-    entry.why_not = plan.error().message;
-    return entry;
-  }
-  std::vector<std::string> faults;
-  std::vector<std::string> levels;
-  for (const Injection& injection : plan->injections) {
-    faults.push_back(injection.fault);
-    if (std::ranges::find(levels, injection.level) == levels.end()) {
-      levels.push_back(injection.level);
-    }
-    if (!injection.better.empty()) entry.better = injection.better;
-  }
-  entry.level = Joined(levels);
-  entry.details = {{"faults", faults.empty() ? "none" : Joined(faults)},
-                   {"outcome", std::string(ToString(scenario.expect.outcome))},
-                   {"mechanism", scenario.expect.diagnosis.mechanism}};
+  if (parsed.scenario) return ScenarioEntry(*parsed.scenario);
+  Entry entry{"scenario", ListedName(file), file, ""};
+  entry.available = false;
+  entry.why_not = Describe(parsed.problems.front());
   return entry;
 }
 
 std::vector<Entry> Scenarios() {
   std::vector<Entry> entries;
-  for (const auto& file : ScenarioFiles(ScenarioFolder())) entries.push_back(ScenarioEntry(file));
+  for (const auto& file : ScenarioFiles(ScenarioFolder())) entries.push_back(FileEntry(file));
   return entries;
 }
 
@@ -200,6 +176,32 @@ std::vector<Entry> Runbooks() {
 }
 
 }  // namespace
+
+Entry ScenarioEntry(const Scenario& scenario) {
+  Entry entry{"scenario", ListedName(scenario.path), scenario.path, ""};
+  entry.summary = scenario.summary;
+  entry.classes = scenario.classes;
+  const Result<Plan> plan = MakePlan(scenario, 1, DetectMachine());
+  if (!plan) {
+    entry.available = false;
+    entry.why_not = plan.error().message;
+    return entry;
+  }
+  std::vector<std::string> faults;
+  std::vector<std::string> levels;
+  for (const Injection& injection : plan->injections) {
+    faults.push_back(injection.fault);
+    if (std::ranges::find(levels, injection.level) == levels.end()) {
+      levels.push_back(injection.level);
+    }
+    if (!injection.better.empty()) entry.better = injection.better;
+  }
+  entry.level = Joined(levels);
+  entry.details = {{"faults", faults.empty() ? "none" : Joined(faults)},
+                   {"outcome", std::string(ToString(scenario.expect.outcome))},
+                   {"mechanism", scenario.expect.diagnosis.mechanism}};
+  return entry;
+}
 
 const std::vector<Listing>& Listings() {
   static const std::vector<Listing> kListings = {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/wire/scenario.h"
+
 namespace shakedown::cli {
 
 // One named thing. Fields that its kind lacks are empty.
@@ -24,6 +26,9 @@ struct Entry {
   // Everything else, in the order of printing: label and text.
   std::vector<std::pair<std::string, std::string>> details;
 };
+
+// Available when this machine has means for each of its faults.
+Entry ScenarioEntry(const Scenario& scenario);
 
 struct Listing {
   std::string_view plural;  // as in `list faults`

@@ -6,6 +6,8 @@
 #include "harness/base/text.h"
 #include "harness/cli/catalog_entries.h"
 #include "harness/cli/command.h"
+#include "harness/scenario/library.h"
+#include "harness/scenario/parse.h"
 #include "harness/wire/run_dir.h"
 
 namespace shakedown::cli {
@@ -65,6 +67,11 @@ int Explain(const std::string& name, const Output& output) {
       if (Matches(entry, name)) matches.push_back(std::move(entry));
     }
   }
+  if (const auto file = FindScenario(name); matches.empty() && file) {
+    const ParsedScenario parsed = ParseScenarioFile(*file);
+    if (!parsed.scenario) return ReportProblems(output, parsed.problems);
+    matches.push_back(ScenarioEntry(*parsed.scenario));
+  }
   if (matches.empty()) {
     return ReportProblems(
         output, {{"explain", 0, 0, name,
@@ -88,16 +95,19 @@ int Explain(const std::string& name, const Output& output) {
 
 Command commands::explain() {
   return {"explain", "one fault, scenario, check, point, class, mechanism or runbook in full",
-          "A name that several kinds have is explained for each. Everything comes from the\n"
+          "A name that several kinds have is explained for each; what a run of a scenario would\n"
+          "touch is told by `shakedown plan`. Everything comes from the\n"
           "declarations that the program itself uses.\n\n"
           "Examples:\n"
           "  shakedown explain rank.kill\n"
           "  shakedown explain resume_equal\n"
-          "  shakedown explain collective.enter\n\n"
-          "Exit status: 0, 2 there is nothing of that name.\n",
+          "  shakedown explain collective.enter\n"
+          "  shakedown explain my_scenario.yaml\n\n"
+          "Exit status: 0, 2 there is nothing of that name, or the scenario is not valid.\n",
           [](CLI::App& app) -> Action {
             auto name = std::make_shared<std::string>();
-            app.add_option("NAME", *name, "what `shakedown list` shows")->required();
+            app.add_option("NAME", *name, "what `shakedown list` shows, or a scenario file")
+                ->required();
             return [name](const Output& output) { return Explain(*name, output); };
           }};
 }

@@ -13,6 +13,7 @@
 #include "harness/base/text.h"
 #include "harness/cli/command.h"
 #include "harness/cli/help_formatter.h"
+#include "harness/wire/run_dir.h"
 
 namespace shakedown::cli {
 namespace {
@@ -70,6 +71,25 @@ int UsageError(const Output& output, std::string text, std::string message,
                nearest ? (" (did you mean '" + *nearest + "'?)").c_str() : "");
   std::fputs("`shakedown --help` lists the commands; each has a --help of its own\n", stderr);
   return kExitUsage;
+}
+
+// A name without a character would be looked up like any other, with an answer that helps nobody.
+void RefuseEmptyNames(CLI::App& command) {
+  for (CLI::Option* const argument : command.get_options()) {
+    if (!argument->get_positional()) continue;
+    argument->check([](const std::string& name) -> std::string {
+      return name.empty() ? "the name is empty" : "";
+    });
+  }
+}
+
+int PrintVersion(const Output& output) {
+  if (output.json) {
+    PrintJson({{"schema_version", kSchemaVersion}, {"version", SHAKEDOWN_VERSION}});
+  } else {
+    std::puts("shakedown " SHAKEDOWN_VERSION);
+  }
+  return kExitPass;
 }
 
 // Words that begin with dashes and belong to the command that was meant.
@@ -131,10 +151,13 @@ int Main(int argc, char** argv) {
     sub->footer(std::string(command.details));
     sub->add_flag("--json", output.json, "print the result, or the error, as JSON");
     actions.emplace_back(sub, command.declare(*sub));
+    RefuseEmptyNames(*sub);
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& e) {  // --help, --version
+  } catch (const CLI::CallForVersion&) {
+    return PrintVersion(output);
+  } catch (const CLI::Success& e) {  // --help
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     return ReportParseError(app, e, output, arguments);

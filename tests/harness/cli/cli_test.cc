@@ -2,6 +2,7 @@
 // starts a job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -104,6 +105,17 @@ TEST(Cli, WrongUsageExitsWithTwoAndTheNearestName) {
       {"plan", "SCENARIO is required"},
       {"plan rank_killd", "did you mean 'rank_killed'?"},
       {"plan a b", "plan: "},
+      {"run ''", "run: SCENARIO: the name is empty"},
+      {"plan ''", "plan: SCENARIO: the name is empty"},
+      {"validate rank_killed ''", "validate: FILE: the name is empty"},
+      {"suite ''", "suite: SUITE: the name is empty"},
+      {"explain ''", "explain: NAME: the name is empty"},
+      {"list ''", "list: WHAT: the name is empty"},
+      {"check ''", "check: RUN: the name is empty"},
+      {"diagnose ''", "diagnose: RUN: the name is empty"},
+      {"abort ''", "abort: RUN: the name is empty"},
+      {"clean ''", "clean: PATH: the name is empty"},
+      {"explain nowhere.yaml", "nowhere.yaml: "},
       {"list fault", "did you mean 'faults'?"},
       {"explain rank.kil", "did you mean 'rank.kill'?"},
       {"validate nowhere.yaml", "nowhere.yaml: "},
@@ -286,6 +298,46 @@ TEST(Cli, TextOfOthersCannotActOnTheTerminal) {
     ExpectHarmless(ran.err);
     EXPECT_THAT(ran.out + ran.err, HasSubstr("\\x1b")) << arguments;
   }
+}
+
+TEST(Cli, TheVersionIsJsonWhereThatIsAskedFor) {
+  EXPECT_THAT(Shakedown("--version").out, ::testing::StartsWith("shakedown "));
+  for (const char* arguments : {"--version --json", "--json --version"}) {
+    const Ran ran = Shakedown(arguments);
+    EXPECT_EQ(ran.exit_code, 0);
+    const Json json = ParseOrFail(ran.out);
+    EXPECT_EQ(json["schema_version"], 1);
+    EXPECT_EQ("shakedown " + StringField(json, "version").value_or("") + "\n",
+              Shakedown("--version").out);
+  }
+}
+
+TEST(Cli, WhatIsNoRegularFileIsNamedAndDoesNotBlock) {
+  const TempDir temp;
+  for (const char* name : {"fifo.yaml", "fifo"}) {
+    const fs::path fifo = temp.path() / name;
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    const Ran ran = Shakedown("validate " + fifo.string());
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("not a regular file: a FIFO"));
+    const Ran relative = Shakedown("validate '" + fs::relative(fifo).string() + "'");
+    EXPECT_THAT(relative.err, HasSubstr("not a regular file: a FIFO"));
+  }
+}
+
+TEST(Cli, ExplainTakesAScenarioFile) {
+  const TempDir temp;
+  const fs::path file = WriteScenario(temp, "What it is.");
+  const Ran ran = Shakedown("explain " + file.string());
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("some.yaml (scenario)\n"));
+  EXPECT_THAT(ran.out, HasSubstr("What it is."));
+  EXPECT_THAT(ran.out, HasSubstr("rank.kill"));
+  std::ofstream(file, std::ios::app) << "stray: 1\n";
+  const Ran wrong = Shakedown("explain " + file.string());
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("some.yaml:7:1: unknown key 'stray'"));
+  ExpectHarmless(Shakedown("explain " + WriteScenario(temp, "\\e[2J\\nroot#").string()).out);
 }
 
 TEST(Cli, ResultsThatCannotBeWrittenAreAnError) {
