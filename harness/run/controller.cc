@@ -64,8 +64,8 @@ class Controller {
 
   RunOutcome Run() {
     loop_.OnSignals({SIGINT, SIGTERM, SIGHUP}, [this](int signal) { OnSignal(signal); });
-    if (Status ready = Prepare(); !ready) return Failed(ready.error());
-    Status started = StartReaper();
+    Status started = Prepare();
+    if (started) started = StartReaper();
     if (started) started = Provision();
     if (started) started = Listen();
     if (started) started = StartJob();
@@ -111,7 +111,6 @@ class Controller {
   void KeepFinalCheckpoint();
   void Pump(Nanoseconds limit, const std::function<bool()>& done);
   void End(RunOutcome::How how, std::string reason);
-  RunOutcome Failed(const Error& error);
   void Tell(RunProgress::What what, std::string text = {});
   bool AllExitsKnown() const;
   Json ObservedHeader() const;
@@ -155,12 +154,6 @@ void Controller::Tell(RunProgress::What what, std::string text) {
   const uint64_t step = pages_ ? pages_->advance().step : 0;
   request_.progress({what, std::max(attempt_, 0), step, static_cast<uint64_t>(job_.steps),
                      std::move(text)});
-}
-
-RunOutcome Controller::Failed(const Error& error) {
-  outcome_.how = RunOutcome::How::kFailed;
-  outcome_.reason = error.message;
-  return outcome_;
 }
 
 void Controller::End(RunOutcome::How how, std::string reason) {
@@ -227,7 +220,16 @@ Status Controller::Prepare() {
   Tell(RunProgress::What::kStarting);
   SHAKEDOWN_TRY(MakeDirectories(run_.tmp()));
   SHAKEDOWN_TRY(MakeDirectories(run_.checkpoint_dir()));
-  SHAKEDOWN_TRY(CopyReference());
+  run_directory_.Reset(::open(run_.root().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!run_directory_) return FailErrno("open", run_.root().native());
+  // First of all: whatever fails from here on stands in the evidence.
+  Result<Recorder> recorder = Recorder::Open(run_);
+  if (!recorder) return tl::unexpected<Error>(recorder.error());
+  recorder_ = std::move(*recorder);
+  recorder_->Observe(events::kRunStarted, ObservedHeader());
+  Result<JournalWriter> journal = JournalWriter::Open(run_.journal());
+  if (!journal) return tl::unexpected<Error>(journal.error());
+  journal_ = std::move(*journal);
   SHAKEDOWN_TRY(PublishFile(run_.job_config(), DumpPretty(ToJson(job_)) + "\n"));
   Json run = {{"schema_version", kSchemaVersion},
               {"run_id", run_.root().filename().native()},
@@ -237,16 +239,7 @@ Status Controller::Prepare() {
               {"numerics", NumericsRecord()}};
   for (const auto& [key, value] : request_.notes.items()) run[key] = value;
   SHAKEDOWN_TRY(PublishFile(run_.run_json(), DumpPretty(run) + "\n"));
-  run_directory_.Reset(::open(run_.root().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!run_directory_) return FailErrno("open", run_.root().native());
-  Result<Recorder> recorder = Recorder::Open(run_);
-  if (!recorder) return tl::unexpected<Error>(recorder.error());
-  recorder_ = std::move(*recorder);
-  recorder_->Observe(events::kRunStarted, ObservedHeader());
-  Result<JournalWriter> journal = JournalWriter::Open(run_.journal());
-  if (!journal) return tl::unexpected<Error>(journal.error());
-  journal_ = std::move(*journal);
-  return {};
+  return CopyReference();
 }
 
 Status Controller::StartReaper() {
@@ -708,14 +701,18 @@ void Controller::Finish() {
   logs_.reset();
   checkpoint_watch_.reset();
   if (!recorder_) return;
+  recorder_->FreeReserve();
+  const auto fail_without_evidence = [this] {
+    if (recorder_->status()) return;
+    outcome_.how = RunOutcome::How::kFailed;
+    outcome_.reason = "evidence could not be written: " + recorder_->status().error().message;
+  };
+  fail_without_evidence();
   static constexpr const char* kHow[] = {"completed", "interrupted", "timed_out", "failed"};
   recorder_->Observe(events::kRunEnded, {{"how", kHow[static_cast<int>(outcome_.how)]},
                                          {"reason", outcome_.reason},
                                          {"dirty", outcome_.dirty}});
-  if (!recorder_->status()) {
-    outcome_.how = RunOutcome::How::kFailed;
-    outcome_.reason = "evidence could not be written: " + recorder_->status().error().message;
-  }
+  fail_without_evidence();
   if (Status sealed = seal_.Run(); !sealed && outcome_.how == RunOutcome::How::kCompleted) {
     outcome_.how = RunOutcome::How::kFailed;
     outcome_.reason = sealed.error().message;

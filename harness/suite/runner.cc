@@ -36,14 +36,17 @@ RunVerdict JudgeRun(const RunDir& run, const RunOutcome& outcome, const Plan& pl
     RunVerdict out = WithoutRun(plan.scenario, plan.seed, Verdict::kError,
                                 outcome.reason.empty() ? judged.error().message : outcome.reason);
     out.plan_digest = plan.digest;
-    out.run_dir = run.root().native();
     out.dirty = outcome.dirty;
+    // It holds no record of a run, so that no command could read it.
+    std::error_code ignored;
+    fs::remove_all(run.root(), ignored);
     return out;
   }
   return std::move(*judged);
 }
 
 void WriteVerdict(const RunDir& run, RunVerdict& verdict) {
+  if (verdict.run_dir.empty()) return;  // nothing was recorded
   Status written = PublishFile(run.verdict(), DumpPretty(report::RunJson(verdict)) + "\n");
   if (written) return;
   LogError(written.error().message);
