@@ -1,0 +1,3 @@
+#include "trainer/defects/defect.h"
+
+const shakedown::Defect shakedown::kDefect = shakedown::Defect::kStartsFromZero;
