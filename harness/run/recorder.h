@@ -1,6 +1,6 @@
 // Writes observed.jsonl and injected.jsonl: one record, one write(2). A failed write (run directory
-// full) never stops the undoing of a fault: it is remembered, and the run ends as ERROR. Some space is
-// kept free from the beginning, so that a full directory can still take how the run ended.
+// full) never stops the undoing of a fault: it is remembered, and the run ends as ERROR. Some space
+// is kept free from the beginning, so that a full directory can still take how the run ended.
 #pragma once
 
 #include <filesystem>
