@@ -69,7 +69,14 @@ Bad NeverWithout(const CheckInput& in, int64_t* compared) {
     }
     published = published || newest.has_value();
     for (const Checkpoint& c : record.checkpoints) {
-      if (!c.verified) continue;
+      if (!c.verified && !c.published) continue;
+      if (!c.verified) {
+        return Broke(kName,
+                     "checkpoint " + std::to_string(c.step) +
+                         " was published, but is not complete" +
+                         (c.why.empty() ? "" : ": " + c.why),
+                     {record.where});
+      }
       if (auto bad = WrongContent(in, record, c, compared)) return bad;
     }
   }
@@ -172,7 +179,8 @@ const CheckInfo checkpoint_safe = {
     .name = kName,
     .promise =
         "From the first publish on, a complete, verifiable checkpoint of the right content "
-        "exists at every instant; an incomplete one is never chosen; never a silent start "
+        "exists at every instant; an incomplete one is never published nor chosen; never a silent "
+        "start "
         "from step 0.",
     .check_class = CheckClass::kContinuity,
     .evidence = kNeeds,

@@ -204,11 +204,8 @@ struct Rule {
   void (*tell)(Story&);
 };
 constexpr Rule kRules[] = {
-    {"killed", Killed},
-    {"not_joined", Hung},
-    {"out_of_memory_device", OutOfMemory},
-    {"slow_data", WorkerSlow},
-    {"storage_full", SaveFailed},
+    {"killed", Killed},        {"not_joined", Hung},         {"out_of_memory_device", OutOfMemory},
+    {"slow_data", WorkerSlow}, {"storage_full", SaveFailed},
 };
 
 std::optional<Finding> Alarm(const CheckInput& in) {

@@ -169,8 +169,7 @@ Reason ObservedAgrees(const CheckInput& in, const Injection& injection,
     }
   }
   // Only what stops its target for good leaves the page at the point.
-  if (injection.worker ||
-      (injected.mechanism != "killed" && injected.mechanism != "not_joined")) {
+  if (injection.worker || (injected.mechanism != "killed" && injected.mechanism != "not_joined")) {
     return std::nullopt;
   }
   const PageSample* last = nullptr;

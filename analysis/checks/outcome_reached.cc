@@ -63,6 +63,20 @@ std::optional<Finding> Incomplete(const CheckInput& in, const AttemptEvidence& l
   return std::nullopt;
 }
 
+// Steps that leave the weights as they were are no training. Two at least: the schedule may begin
+// with a rate of zero.
+std::optional<Finding> NothingLearned(const AttemptEvidence& last, int rank) {
+  const ProcessEvidence& process = *last.rank(rank);
+  const RankLedger& ledger = *process.ledger;
+  if (ledger.steps.size() < 2) return std::nullopt;
+  const LedgerStep& end = ledger.steps.back();
+  if (end.state.weights != ledger.start->state.weights) return std::nullopt;
+  return Broke(kName,
+               RankName(rank) + " has the same weights after step " + std::to_string(end.step) +
+                   " as after step " + std::to_string(ledger.start->step) + ": nothing was learned",
+               {LedgerRow(process, end.step)});
+}
+
 std::optional<Finding> FinalCheckpointMissing(const CheckInput& in) {
   const int every = in.job().checkpoint.every;
   if (every == 0 || in.job().steps % every != 0) return std::nullopt;
@@ -119,6 +133,7 @@ Finding Check(const CheckInput& in) {
   const AttemptEvidence& last = in.observed.attempts.back();
   for (int r = 0; r < in.job().ranks; ++r) {
     if (auto bad = Incomplete(in, last, r)) return *bad;
+    if (auto bad = NothingLearned(last, r)) return *bad;
   }
   if (EffectiveHistory(in.observed).empty()) {
     return Broke(kName,
@@ -137,8 +152,8 @@ Finding Check(const CheckInput& in) {
 const CheckInfo outcome_reached = {
     .name = kName,
     .promise =
-        "The job ended as expected: all planned steps on all ranks, a final checkpoint of "
-        "that step, the right status.",
+        "The job ended as expected: all planned steps on all ranks, weights that changed, a final "
+        "checkpoint of that step, the right status.",
     .check_class = CheckClass::kRecovery,
     .evidence = kNeeds,
     .parameters = kParameters,

@@ -1,4 +1,4 @@
-// All ranks hold the same weights.
+// All ranks hold the same weights, and each draws random numbers of its own.
 #include <map>
 
 #include "analysis/checks/common.h"
@@ -35,6 +35,27 @@ Bad DigestsDiffer(const AttemptEvidence& attempt, int64_t* compared) {
     }
     for (const LedgerStep& row : process.ledger->steps) {
       if (auto bad = differs(row.step, row.state.weights)) return bad;
+    }
+  }
+  return std::nullopt;
+}
+
+// Ranks that draw the same numbers drop the same units: they train less than they seem to.
+Bad GeneratorsEqual(const AttemptEvidence& attempt, int64_t* compared) {
+  std::map<std::pair<uint64_t, std::string>, const ProcessEvidence*> holder;
+  for (const ProcessEvidence& process : attempt.ranks) {
+    if (!process.ledger) continue;
+    for (const LedgerStep& row : process.ledger->steps) {
+      const auto [it, fresh] =
+          holder.try_emplace({row.step, ToHex(row.state.rng.digest)}, &process);
+      if (!fresh) {
+        return Broke(kName,
+                     RankName(it->second->rank) + " and " + RankName(process.rank) +
+                         " have the same generator state after step " + std::to_string(row.step) +
+                         " of attempt " + std::to_string(attempt.attempt),
+                     {LedgerRow(*it->second, row.step), LedgerRow(process, row.step)});
+      }
+      ++*compared;
     }
   }
   return std::nullopt;
@@ -101,6 +122,7 @@ Finding Check(const CheckInput& in) {
   int64_t compared = 0;
   for (const AttemptEvidence& attempt : in.observed.attempts) {
     if (auto bad = DigestsDiffer(attempt, &compared)) return *bad;
+    if (auto bad = GeneratorsEqual(attempt, &compared)) return *bad;
   }
   const AttemptEvidence& last = in.observed.attempts.back();
   int64_t least = in.job().ranks - 1;
@@ -111,8 +133,9 @@ Finding Check(const CheckInput& in) {
       rank = &t->ranks.front();
     }
     const int64_t steps = rank == nullptr ? 0 : std::ssize(rank->steps);
-    // Start and each step of the last attempt, and the dumps, of every rank with the first.
-    least *= steps + 2;
+    // Start and each step of the last attempt, and the dumps, of every rank with the first; and the
+    // generator of each rank at each step.
+    least = least * (steps + 2) + in.job().ranks * steps;
   }
   Finding finding =
       Pass("all ranks hold the same weights after each load and each step", compared, least);
@@ -126,7 +149,7 @@ const CheckInfo replicas_equal = {
     .name = kName,
     .promise =
         "All ranks hold the same weights, after each load and at each step, and their dumps "
-        "are what their ledgers say.",
+        "are what their ledgers say; no two draw the same random numbers.",
     .check_class = CheckClass::kContinuity,
     .evidence = kNeeds,
     .parameters = {},

@@ -243,6 +243,7 @@ class Loader {
       CheckpointRecord::Checkpoint checkpoint;
       checkpoint.step = SaneStep(IntField(c, "step").value_or(0));
       checkpoint.name = StringField(c, "name").value_or("");
+      checkpoint.published = BoolField(c, "published").value_or(false);
       checkpoint.complete = BoolField(c, "complete").value_or(false);
       checkpoint.verified = BoolField(c, "verified").value_or(false);
       checkpoint.why = StringField(c, "why").value_or("");

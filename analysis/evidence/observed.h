@@ -135,6 +135,7 @@ struct CheckpointRecord {
   struct Checkpoint {
     int64_t step = 0;
     std::string name;
+    bool published = false;  // its manifest lay there
     bool complete = false;
     bool verified = false;
     std::string why;

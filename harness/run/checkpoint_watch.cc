@@ -1,12 +1,15 @@
 #include "harness/run/checkpoint_watch.h"
 
+#include <fcntl.h>
 #include <sys/inotify.h>
+#include <unistd.h>
 
 namespace shakedown {
 namespace {
 
-Json ToRecord(const CheckpointInspection& c) {
+Json ToRecord(const CheckpointInspection& c, bool published) {
   Json out = {{"step", c.step}, {"name", c.manifest_name}};
+  out["published"] = published;
   out["complete"] = c.complete;
   out["verified"] = c.verified;
   out["why"] = c.why;
@@ -22,8 +25,7 @@ Json ToRecord(const CheckpointInspection& c) {
 }  // namespace
 
 Result<std::unique_ptr<CheckpointWatch>> CheckpointWatch::Start(
-    int directory_fd, EventLoop& loop, Recorder& recorder,
-    std::function<void(int64_t)> published) {
+    int directory_fd, EventLoop& loop, Recorder& recorder, std::function<void(int64_t)> published) {
   std::unique_ptr<CheckpointWatch> watch(
       new CheckpointWatch(directory_fd, loop, recorder, std::move(published)));
   watch->inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -76,11 +78,13 @@ void CheckpointWatch::Inspect(const char* reason, std::optional<int> rank) {
   }
   Json files = Json::array();
   std::map<int64_t, std::string> versions;
+  std::set<int64_t> listed;  // with a manifest
   for (const auto& file : listing->files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}});
     if (const auto step = CheckpointStepOf(file.name)) {
       versions[*step] += std::to_string(file.inode) + "/" + std::to_string(file.bytes) + "/" +
                          std::to_string(file.mtime_ns) + ";";
+      if (file.name == CheckpointManifestName(*step)) listed.insert(*step);
     }
   }
   record["files"] = std::move(files);
@@ -93,10 +97,16 @@ void CheckpointWatch::Inspect(const char* reason, std::optional<int> rank) {
       known = known_.emplace(key, InspectCheckpoint(directory_, step)).first;
     }
     last_[step] = known->second.verified;
-    checkpoints.push_back(ToRecord(known->second));
+    checkpoints.push_back(ToRecord(known->second, listed.contains(step) && IsPublished(step)));
   }
   record["checkpoints"] = std::move(checkpoints);
   recorder_.Inspection(record);
+}
+
+// Asked after its files were read, of one whose manifest lay there before: a checkpoint that was
+// withdrawn meanwhile (rotation takes the manifest first) is nobody's promise any more.
+bool CheckpointWatch::IsPublished(int64_t step) const {
+  return ::faccessat(directory_, CheckpointManifestName(step).c_str(), F_OK, 0) == 0;
 }
 
 std::optional<int64_t> CheckpointWatch::NewestVerified() const {

@@ -34,6 +34,7 @@ class CheckpointWatch {
   std::optional<int64_t> NewestVerified() const;
 
  private:
+  bool IsPublished(int64_t step) const;
   CheckpointWatch(int directory_fd, EventLoop& loop, Recorder& recorder,
                   std::function<void(int64_t)> published)
       : directory_(directory_fd), loop_(loop), recorder_(recorder),

@@ -97,5 +97,26 @@ TEST(CheckpointSafe, AJobThatNeverSavesBreaks) {
   EXPECT_THAT(finding.reason, HasSubstr("no complete checkpoint was ever seen"));
 }
 
+TEST(CheckpointSafe, OneThatWasPublishedTornBreaksAlthoughAnOlderOneIsComplete) {
+  RunDirBuilder run = RunDirBuilder::Control();
+  Json& newest = run.checkpoints[4]["checkpoints"].back();
+  newest["verified"] = false;
+  newest["why"] = "shorter than its manifest says";
+  const Finding finding = JudgeOne(run, kCheck);
+  EXPECT_EQ(finding.status, CheckStatus::kFail) << finding.reason;
+  EXPECT_THAT(finding.reason, HasSubstr("was published, but is not complete: shorter"));
+}
+
+TEST(CheckpointSafe, OneThatIsNotPublishedYetMayBeIncomplete) {
+  RunDirBuilder run = RunDirBuilder::Control();
+  Json torn = run.checkpoints[4]["checkpoints"].back();
+  torn["step"] = 60;
+  torn["published"] = false;
+  torn["verified"] = false;
+  run.checkpoints[4]["checkpoints"].push_back(torn);
+  const Finding finding = JudgeOne(run, kCheck);
+  EXPECT_EQ(finding.status, CheckStatus::kPass) << finding.reason;
+}
+
 }  // namespace
 }  // namespace shakedown::test_support

@@ -89,5 +89,14 @@ TEST(OutcomeReached, AJobThatIsToStopMustNotEndWithSuccess) {
   EXPECT_THAT(finding.reason, HasSubstr("status 0"));
 }
 
+TEST(OutcomeReached, WeightsThatNeverChangedBreak) {
+  RunDirBuilder run = RunDirBuilder::Control();
+  auto& ledger = run.attempts[0].ranks[1].ledger;
+  run.attempts[0].ranks[1].Row(60).state.weights = std::get<LedgerStart>(ledger[0]).state.weights;
+  const Finding finding = JudgeOne(run, kCheck);
+  EXPECT_EQ(finding.status, CheckStatus::kFail) << finding.reason;
+  EXPECT_THAT(finding.reason, HasSubstr("nothing was learned"));
+}
+
 }  // namespace
 }  // namespace shakedown::test_support

@@ -47,5 +47,14 @@ TEST(ReplicasEqual, AMissingDumpBreaks) {
   EXPECT_THAT(finding.reason, HasSubstr("left no weights-end.bin"));
 }
 
+TEST(ReplicasEqual, TwoRanksThatDrawTheSameNumbersBreak) {
+  RunDirBuilder run = RunDirBuilder::RankKilled();
+  run.attempts[1].ranks[2].Row(44).state.rng = run.attempts[1].ranks[0].Row(44).state.rng;
+  const Finding finding = JudgeOne(run, kCheck);
+  EXPECT_EQ(finding.status, CheckStatus::kFail) << finding.reason;
+  EXPECT_THAT(finding.reason,
+              HasSubstr("rank 0 and rank 2 have the same generator state after step 44"));
+}
+
 }  // namespace
 }  // namespace shakedown::test_support
