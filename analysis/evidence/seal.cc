@@ -1,5 +1,6 @@
 #include "analysis/evidence/seal.h"
 
+#include <cerrno>
 #include <charconv>
 #include <optional>
 
@@ -35,6 +36,21 @@ SealState Compare(const RunDir& run, const EvidenceFolder& folder, const std::st
   return same ? SealState::kIntact : SealState::kChanged;
 }
 
+// The journal may have grown since: what the seal saw has to be its beginning.
+void AddJournal(const RunDir& run, const EvidenceFolder& folder, const Json& sealed,
+                SealReport* report) {
+  const std::string name = run.journal().filename();
+  const Result<std::string> bytes = folder.Read(run.journal(), kMaxEventBytes);
+  if (!bytes && bytes.error().code == ENOENT && !sealed.is_object()) return;  // a run without one
+  SealState& state = report->files[name];
+  state = bytes || bytes.error().code != ENOENT ? SealState::kChanged : SealState::kGone;
+  if (!bytes) return;
+  const auto length = IntField(sealed, "bytes");
+  if (!length || *length < 0 || static_cast<size_t>(*length) > bytes->size()) return;
+  const std::string_view beginning(bytes->data(), static_cast<size_t>(*length));
+  if (StringField(sealed, "sha256") == Sha256Hex(beginning)) state = SealState::kIntact;
+}
+
 // Adds the files of one part of the seal; false when the part is no list of files.
 bool AddPart(const RunDir& run, const EvidenceFolder& folder, const Json& part,
              SealReport* report) {
@@ -57,7 +73,8 @@ void AddAppeared(const RunDir& run, const EvidenceFolder& folder, SealReport* re
   if (report->run_sealed) {
     add(run.reference());
     add(run.final_checkpoint());
-    // A seal of the run always lists these when they are there: an entry that is missing was removed.
+    // A seal of the run always lists these when they are there: an entry that is missing was
+    // removed.
     for (const std::filesystem::path& file :
          {run.observed(), run.injected(), run.checkpoints(), run.job_config(), run.run_json(),
           run.launcher_stdout(), run.launcher_stderr()}) {
@@ -97,6 +114,7 @@ SealReport VerifySeal(const RunDir& run) {
     }
   }
   report.run_sealed = AddPart(run, *folder, Field(*seal, "run"), &report);
+  if (report.run_sealed) AddJournal(run, *folder, Field(*seal, "journal"), &report);
   AddAppeared(run, *folder, &report);
   return report;
 }

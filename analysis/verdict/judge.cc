@@ -140,9 +140,7 @@ void NotJudged(RunVerdict* v, const std::string& reason) {
   }
 }
 
-// Why evidence that gives no check a reason to complain does not carry a PASS; "" when it does. The
-// journal goes on after the seal, so that it vouches for itself: each of its records has a
-// checksum.
+// Why evidence that gives no check a reason to complain does not carry a PASS; "" when it does.
 std::string WhyNotTrusted(const CheckInput& in) {
   if (!in.seal.present) return "the evidence is not sealed: " + in.seal.problem;
   if (!in.seal.run_sealed) return "the evidence is not sealed: seal.json has no part for the run";

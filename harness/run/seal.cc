@@ -65,9 +65,9 @@ Status Seal::Attempt(int attempt) {
 
 Status Seal::Run() {
   Json files = Json::array();
-  for (const fs::path& path : {run_.observed(), run_.injected(), run_.checkpoints(),
-                               run_.job_config(), run_.run_json(), run_.launcher_stdout(),
-                               run_.launcher_stderr()}) {
+  for (const fs::path& path :
+       {run_.observed(), run_.injected(), run_.checkpoints(), run_.job_config(), run_.run_json(),
+        run_.launcher_stdout(), run_.launcher_stderr()}) {
     if (!fs::exists(path)) continue;
     Result<Json> sealed = SealFile(run_, path);
     if (!sealed) return tl::unexpected<Error>(sealed.error());
@@ -79,9 +79,14 @@ Status Seal::Run() {
     if (!sealed) return tl::unexpected<Error>(sealed.error());
     for (Json& file : *sealed) files.push_back(std::move(file));
   }
+  // Undoing goes on after the seal: what was written by now stays, and more may follow.
+  Result<Json> journal = Json(nullptr);
+  if (fs::exists(run_.journal())) journal = SealFile(run_, run_.journal());
+  if (!journal) return tl::unexpected<Error>(journal.error());
   const Json seal = {{"schema_version", kSchemaVersion},
                      {"attempts", attempts_},
-                     {"run", {{"files", std::move(files)}}}};
+                     {"run", {{"files", std::move(files)}}},
+                     {"journal", std::move(*journal)}};
   return PublishFile(run_.seal(), DumpPretty(seal) + "\n");
 }
 

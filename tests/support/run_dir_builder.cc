@@ -222,6 +222,7 @@ void RunDirBuilder::Inspect(const char* reason) {
     for (int r = 0; r < job().ranks; ++r) rng.push_back(ToHex(StateAfter(step, r).rng.digest));
     record["checkpoints"].push_back({{"step", step},
                                      {"name", CheckpointManifestName(step)},
+                                     {"published", true},
                                      {"complete", true},
                                      {"verified", true},
                                      {"why", ""},
@@ -793,6 +794,8 @@ void SealAgain(const fs::path& directory) {
   }
   seal["run"]["files"] = SealOf(directory, {run.observed(), run.injected(), run.checkpoints(),
                                             run.job_config(), run.run_json(), run.reference()});
+  const Json journal = SealOf(directory, {run.journal()});
+  seal["journal"] = journal.empty() ? Json(nullptr) : journal[0];
   Write(run.seal(), DumpPretty(seal));
 }
 
