@@ -17,9 +17,11 @@
 #include "harness/base/file.h"
 #include "harness/wire/log_events.h"
 #include "harness/wire/run_dir.h"
+#include "harness/wire/schedule.h"
 #include "injectors/probe/probe.h"
 #include "trainer/checkpoint/select.h"
 #include "trainer/config.h"
+#include "trainer/data/sampler.h"
 #include "trainer/defects/defect.h"
 #include "trainer/fork_server/server.h"
 #include "trainer/rank.h"
@@ -47,9 +49,30 @@ EventLog* terminating_log = nullptr;
   ::_exit(kRankException);
 }
 
+// What a job forgets that daemonizes a helper, or dies before it cleans up (defects/catalog.def).
+void LeaveProcess() {
+  constexpr unsigned kLongerThanAnyRun = 600;
+  if (::fork() != 0) return;
+  ::setsid();
+  ::close_range(0, ~0U, 0);
+  ::clearenv();
+  ::alarm(kLongerThanAnyRun);
+  while (true) ::pause();
+}
+void LeaveTemporaryFile() {
+  std::error_code error;
+  std::string path = std::filesystem::temp_directory_path(error) / "left-XXXXXX";
+  if (const int fd = ::mkstemp(path.data()); fd >= 0) ::close(fd);
+}
+
 // Ends the process without destructors: after a failure threads may wait for peers for ever, and
 // after a success there is nothing left that they would do.
-[[noreturn]] void End(LedgerWriter* ledger, const RankResult& result) {
+[[noreturn]] void End(LedgerWriter* ledger, RankResult result) {
+  if (result.exit != kRankOk && Planted(Defect::kExitsZeroAfterFailure)) result.exit = kRankOk;
+  if (result.exit == kRankOk && Planted(Defect::kExitsOneAfterSuccess))
+    result.exit = kRankException;
+  if (Planted(Defect::kLeavesProcess)) LeaveProcess();
+  if (Planted(Defect::kLeavesTemporaryFile)) LeaveTemporaryFile();
   probe::Pass(Point::kExit, static_cast<uint32_t>(result.step));
   if (ledger != nullptr) {
     const Status written = ledger->Append(
@@ -73,14 +96,28 @@ T OrEnd(Result<T> result, EventLog& log, LedgerWriter* ledger, const char* phase
   return std::move(*result);
 }
 
-WorkerPoolOptions PoolOptions(const JobConfig& job, int rank, int64_t first_step, EventLog& log) {
+// The first micro-batch of a step, by the numbers of data/sampler.h.
+int64_t FirstBatch(const JobConfig& job, int64_t first_step, int64_t samples) {
+  const bool resumed = first_step > 1;
+  if (resumed && Planted(Defect::kSkipsBatch)) ++first_step;
+  if (resumed && Planted(Defect::kRecordsPlannedIds)) ++first_step;
+  if (resumed && Planted(Defect::kRepeatsBatch)) --first_step;
+  if (const int64_t epoch = StepsPerEpoch(job, samples);
+      first_step > epoch && Planted(Defect::kForgetsEpoch)) {
+    first_step = (first_step - 1) % epoch + 1;
+  }
+  return BatchNumber(job, first_step, 0);
+}
+
+WorkerPoolOptions PoolOptions(const JobConfig& job, int rank, int64_t first_step, int64_t samples,
+                              EventLog& log) {
   WorkerPoolOptions options;
   std::error_code error;  // /proc/self/exe is always there
   options.worker_binary = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() /
                           "shakedown-data-worker";
   options.job = job;
   options.rank = rank;
-  options.first_batch = (first_step - 1) * job.accumulation + 1;
+  options.first_batch = FirstBatch(job, first_step, samples);
   options.on_slow = [&log](int worker, int64_t batch, Nanoseconds waited) {
     log.Write(
         EventLevel::kWarning, log_events::kDataSlow,
@@ -113,7 +150,8 @@ WorkerPoolOptions PoolOptions(const JobConfig& job, int rank, int64_t first_step
 
 // Which checkpoint this rank would resume from. Before torch does anything, so that the data
 // workers can start at once.
-int64_t FindStep(int checkpoint_fd, int every, EventLog& log, LedgerWriter* ledger) {
+int64_t FindStep(int checkpoint_fd, int every, bool last_rank, EventLog& log,
+                 LedgerWriter* ledger) {
   probe::Pass(Point::kResumeList, 0);
   const auto refused = [&log](int64_t step, const std::string& file, const std::string& reason) {
     log.Write(EventLevel::kWarning, log_events::kCheckpointRefused,
@@ -122,9 +160,13 @@ int64_t FindStep(int checkpoint_fd, int every, EventLog& log, LedgerWriter* ledg
   };
   const auto found =
       OrEnd(SelectCheckpoint(checkpoint_fd, refused), log, ledger, "resume", kRankCheckpoint);
-  if (kDefect == Defect::kStartsFromZero || !found) return 0;
-  if (kDefect == Defect::kLoadsOlderCheckpoint &&
-      ReadCheckpoint(checkpoint_fd, found->step - every)) {
+  if (!found || Planted(Defect::kStartsFromZero)) return 0;
+  if (last_rank && ReadCheckpoint(checkpoint_fd, found->step - every) &&
+      Planted(Defect::kRanksDisagree)) {
+    return found->step - every;
+  }
+  if (ReadCheckpoint(checkpoint_fd, found->step - every) &&
+      Planted(Defect::kLoadsOlderCheckpoint)) {
     return found->step - every;
   }
   return found->step;
@@ -137,7 +179,8 @@ int64_t FindStep(int checkpoint_fd, int every, EventLog& log, LedgerWriter* ledg
     ::_exit(kRankUsage);
   }
   const std::filesystem::path& rank_dir = environment->rank_dir;
-  const auto opened = EventLog::Open(rank_dir / kRankLog, environment->rank);
+  const auto opened =
+      EventLog::Open(rank_dir / kRankLog, Planted(Defect::kLogsWrongRank) ? 0 : environment->rank);
   if (!opened) {
     std::fprintf(stderr, "shakedown-trainer: %s\n", opened.error().message.c_str());
     ::_exit(kRankUsage);
@@ -173,10 +216,13 @@ int64_t FindStep(int checkpoint_fd, int every, EventLog& log, LedgerWriter* ledg
     EndFailed(log, ledger.get(), "resume", kRankCheckpoint,
               FailErrno("open the checkpoint directory", flags.checkpoint_dir.native()).value());
   }
-  const int64_t step = FindStep(checkpoint_dir.get(), job.checkpoint.every, log, ledger.get());
+  const int64_t step =
+      FindStep(checkpoint_dir.get(), job.checkpoint.every,
+               environment->rank + 1 == environment->world_size, log, ledger.get());
   log.SetStep(step);
   const auto start_workers = [&](int64_t first_step) {
-    return WorkerPool::Start(PoolOptions(job, environment->rank, first_step, log));
+    return WorkerPool::Start(
+        PoolOptions(job, environment->rank, first_step, data_set.samples, log));
   };
   auto workers = OrEnd(start_workers(step + 1), log, ledger.get(), "data", kRankData);
   RankContext context{*environment,

@@ -19,6 +19,9 @@ Result<Binaries> FindBinaries() {
   if (const char* other = std::getenv(env::kTrainer); other != nullptr && *other != '\0') {
     out.trainer = other;
   }
+  if (const char* other = std::getenv(env::kLauncher); other != nullptr && *other != '\0') {
+    out.launcher = other;
+  }
   for (const fs::path& program : {out.reaper, out.launcher, out.trainer, out.data_worker}) {
     if (::access(program.c_str(), X_OK) == 0) continue;
     return Fail("cannot start a job: '" + program.native() +

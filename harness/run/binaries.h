@@ -1,5 +1,5 @@
-// Where the programs of this build lie: beside the running one; the trainer where SHAKEDOWN_TRAINER
-// says, when it is set.
+// Where the programs of this build lie: beside the running one; trainer and launcher where
+// SHAKEDOWN_TRAINER and SHAKEDOWN_LAUNCHER say, when they are set.
 #pragma once
 
 #include <filesystem>

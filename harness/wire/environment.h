@@ -35,6 +35,7 @@ inline constexpr char kMklThreads[] = "MKL_NUM_THREADS";
 
 // Read by the harness.
 inline constexpr char kTrainer[] = "SHAKEDOWN_TRAINER";  // another build of shakedown-trainer
+inline constexpr char kLauncher[] = "SHAKEDOWN_LAUNCHER";  // and of shakedown-launch
 inline constexpr char kLogLevel[] = "SHAKEDOWN_LOG_LEVEL";
 inline constexpr char kCache[] = "SHAKEDOWN_CACHE";    // reference runs; default XDG_CACHE_HOME/shakedown
 inline constexpr char kRunsDir[] = "SHAKEDOWN_RUNS";   // where runs go without --out; default ./runs

@@ -24,12 +24,12 @@ inline std::string Program(const std::string& name) {
   return std::string(SHAKEDOWN_BINARY_DIR) + "/" + name;
 }
 
-inline CliResult Cli(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
+inline CliResult Cli(std::vector<std::string> arguments,
+                     std::vector<std::string> environment = {}) {
   std::vector<std::string> argv = {Program("shakedown")};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  const Result<HelperResult> run = RunHelper({.argv = argv,
-                                              .environment = std::move(environment),
-                                              .deadline = Milliseconds(580'000)});
+  const Result<HelperResult> run = RunHelper(
+      {.argv = argv, .environment = std::move(environment), .deadline = Milliseconds(580'000)});
   CliResult out;
   if (!run) {
     ADD_FAILURE() << run.error().message;

@@ -1,97 +1,17 @@
-// Ctrl-C, SIGTERM, a closed terminal, a killed controller, broken programs and two runs at once: what
-// was done is undone, the job is ended, evidence stays, nothing is left.
+// Ctrl-C, SIGTERM, a closed terminal, a killed controller, broken programs and two runs at once:
+// what was done is undone, the job is ended, evidence stays, nothing is left.
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 
 #include <fstream>
 #include <thread>
 
-#include "harness/base/file.h"
-#include "harness/process/process_tree.h"
-#include "harness/process/spawn.h"
-#include "harness/wire/event.h"
-#include "harness/wire/run_dir.h"
-#include "tests/e2e/cli.h"
+#include "tests/e2e/background.h"
 
 namespace shakedown {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> out;
-  for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
-  return out;
-}
-
-// `shakedown run` in the background, in a session of its own.
-class Background {
- public:
-  explicit Background(std::vector<std::string> arguments) {
-    std::vector<std::string> argv = {Program("shakedown")};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    Result<SpawnedProcess> spawned =
-        Spawn({.argv = argv, .environment = OwnEnvironment(), .new_session = true});
-    EXPECT_TRUE(spawned) << (spawned ? "" : spawned.error().message);
-    process_ = std::move(*spawned);
-  }
-  ~Background() {
-    if (!status_) {
-      (void)SignalPidfd(process_.pidfd.get(), SIGKILL);
-      (void)Wait(process_.pidfd.get());
-    }
-  }
-  void Signal(int signal) { ASSERT_TRUE(SignalPidfd(process_.pidfd.get(), signal)); }
-  WaitStatus Await() {
-    if (!status_) status_ = Wait(process_.pidfd.get()).value();
-    return *status_;
-  }
-  pid_t pid() const { return process_.pid; }
-  bool Ended() const {
-    pollfd poll{process_.pidfd.get(), POLLIN, 0};
-    return ::poll(&poll, 1, 0) > 0;
-  }
-
- private:
-  SpawnedProcess process_;
-  std::optional<WaitStatus> status_;
-};
-
-// The run directory below `folder`, once observed.jsonl has `event`.
-std::optional<RunDir> AwaitEvent(const RunsFolder& folder, const std::string& event,
-                                 const Background& run) {
-  while (!run.Ended()) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder.path(), error)) {
-      const RunDir dir(entry.path());
-      const Result<std::string> text = ReadFile(dir.observed());
-      if (text && text->find("\"" + event + "\"") != std::string::npos) return dir;
-    }
-    std::this_thread::yield();
-  }
-  return std::nullopt;
-}
-
-// Identities of everything below the run, to see later that it is gone.
-std::vector<ProcessIdentity> Below(pid_t pid) {
-  std::vector<ProcessIdentity> out;
-  if (Result<ProcessTree> tree = ProcessesBelow(pid)) {
-    for (const TreeProcess& process : tree->processes) out.push_back(process.identity);
-  }
-  return out;
-}
-
-// Waits for each to be gone, by its pidfd.
-void ExpectGone(const std::vector<ProcessIdentity>& processes) {
-  for (const ProcessIdentity& process : processes) {
-    const Result<UniqueFd> pidfd = OpenPidfd(process);
-    if (!pidfd) continue;
-    pollfd poll{pidfd->get(), POLLIN, 0};
-    EXPECT_EQ(::poll(&poll, 1, 10'000), 1)
-        << "still there: " << process.pid << " " << CommandOf(process.pid);
-  }
-}
 
 class Interrupt : public ::testing::TestWithParam<std::pair<int, int>> {};
 
@@ -149,9 +69,10 @@ TEST(Abort, StopsARunFromOutside) {
 TEST(TwoAtOnce, DoNotDisturbOneAnother) {
   const RunsFolder folder;
   // A recovery budget is for a machine of one's own.
-  const std::vector<std::string> arguments = {"run", "rank_killed", "--out", folder.str(), "--set",
-                                              "expect.budget.recovery=30s", "--set",
-                                              "expect.detected.within=10s"};
+  const std::vector<std::string> arguments = {"run",   "rank_killed",
+                                              "--out", folder.str(),
+                                              "--set", "expect.budget.recovery=30s",
+                                              "--set", "expect.detected.within=10s"};
   Background first(arguments), second(arguments);
   EXPECT_EQ(first.Await().code(), 0);
   EXPECT_EQ(second.Await().code(), 0);
@@ -163,7 +84,8 @@ TEST(Broken, AMissingTrainerIsAnErrorThatNamesIt) {
                             {"SHAKEDOWN_TRAINER=/nowhere/trainer"});
   EXPECT_EQ(run.status, 5);
   EXPECT_NE(StringField(run.json, "reason").value_or("").find("/nowhere/trainer"),
-            std::string::npos) << run.out;
+            std::string::npos)
+      << run.out;
 }
 
 TEST(Broken, ATrainerThatIsNoTrainerIsAnErrorWithTheCause) {
@@ -179,8 +101,8 @@ TEST(Broken, ATrainerThatIsNoTrainerIsAnErrorWithTheCause) {
 
 TEST(Broken, AMissingDataSetIsRefusedBeforeAnythingStarts) {
   const RunsFolder folder;
-  const CliResult run = Cli({"run", "control", "--json", "--out", folder.str(), "--set",
-                             "job.data=/nowhere/digits"});
+  const CliResult run =
+      Cli({"run", "control", "--json", "--out", folder.str(), "--set", "job.data=/nowhere/digits"});
   EXPECT_EQ(run.status, 2) << run.out << run.err;
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }

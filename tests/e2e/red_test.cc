@@ -22,8 +22,8 @@ CliResult RankKilled(const RunsFolder& folder, std::vector<std::string> more,
 
 TEST(Red, AStepBeyondTheEndOfTheJobIsInvalid) {
   const RunsFolder folder;
-  const CliResult run = RankKilled(
-      folder, {"--set", "faults.0.at.step=61", "--set", "faults.0.at.committed=60"});
+  const CliResult run =
+      RankKilled(folder, {"--set", "faults.0.at.step=61", "--set", "faults.0.at.committed=60"});
   EXPECT_EQ(run.status, 3) << run.out << run.err;
   EXPECT_EQ(StringField(run.json, "verdict"), "INVALID");
   EXPECT_EQ(StatusOf(run.json, "fault_proven"), "INVALID");
@@ -138,32 +138,6 @@ TEST_F(RedEvidence, AChangedLedgerBitNeverPasses) {
   const CliResult before_seal = Check();
   EXPECT_TRUE(before_seal.status == 1 || before_seal.status == 4) << before_seal.out;
 }
-
-struct Planted {
-  const char* program;  // neutral: see CMakeLists.txt
-  const char* test_name;
-  const char* check;  // that must catch it
-};
-
-class PlantedDefect : public ::testing::TestWithParam<Planted> {};
-
-TEST_P(PlantedDefect, IsCaughtByTheRightCheck) {
-  const RunsFolder folder;
-  const std::string trainer =
-      std::string(SHAKEDOWN_BINARY_DIR) + "/tests/e2e/" + GetParam().program;
-  const CliResult run = RankKilled(folder, {}, {"SHAKEDOWN_TRAINER=" + trainer});
-  EXPECT_EQ(run.status, 1) << run.out << run.err;
-  EXPECT_EQ(StringField(run.json, "verdict"), "FAIL");
-  EXPECT_EQ(StatusOf(run.json, GetParam().check), "FAIL") << run.out;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, PlantedDefect,
-    ::testing::Values(Planted{"trainer-a", "StartsAgainFromStepZero", "checkpoint_safe"},
-                      Planted{"trainer-b", "EndsOneStepEarly", "outcome_reached"},
-                      Planted{"trainer-c", "UsesTheLearningRateOfTheStepBefore", "resume_equal"},
-                      Planted{"trainer-d", "LoadsTheOlderCheckpoint", "resume_equal"}),
-    [](const auto& test) { return test.param.test_name; });
 
 }  // namespace
 }  // namespace shakedown

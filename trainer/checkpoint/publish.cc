@@ -9,6 +9,7 @@
 
 #include "harness/base/unique_fd.h"
 #include "injectors/probe/probe.h"
+#include "trainer/defects/defect.h"
 
 namespace shakedown {
 namespace {
@@ -131,6 +132,12 @@ tl::expected<CheckpointManifest, PublishError> PublishCheckpoint(int directory_f
   if (auto space = CheckSpace(directory_fd, checkpoint.bytes.size() + text.size()); !space) {
     return tl::unexpected(space.error());
   }
+  const auto publish = [&] {
+    return PutFile(directory_fd, CheckpointManifestName(step), text, step, {}, "manifest ");
+  };
+  if (Planted(Defect::kPublishesBeforeWriting) || Planted(Defect::kTrustsManifest)) {
+    if (auto published = publish(); !published) return tl::unexpected(published.error());
+  }
   const FilePoints points{Point::kCheckpointWrite, Point::kCheckpointFsync,
                           Point::kCheckpointRename};
   if (auto file = PutFile(directory_fd, manifest.file, checkpoint.bytes, step, points, ""); !file) {
@@ -139,11 +146,7 @@ tl::expected<CheckpointManifest, PublishError> PublishCheckpoint(int directory_f
   if (const int error = InjectedErrno(Point::kCheckpointPublish, step); error != 0) {
     return Failed("manifest create", CheckpointManifestName(step), error);
   }
-  if (auto published =
-          PutFile(directory_fd, CheckpointManifestName(step), text, step, {}, "manifest ");
-      !published) {
-    return tl::unexpected(published.error());
-  }
+  if (auto published = publish(); !published) return tl::unexpected(published.error());
   return manifest;
 }
 

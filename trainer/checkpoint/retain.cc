@@ -54,6 +54,12 @@ Status RemoveTemporaries(int directory_fd) {
   return {};
 }
 
+void RemoveAllCheckpoints(int directory_fd) {
+  const Result<CheckpointListing> listing = ListCheckpoints(directory_fd);
+  if (!listing) return;
+  for (const auto& file : listing->files) (void)Remove(directory_fd, file.name);
+}
+
 Status RotateCheckpoints(int directory_fd, int keep, int64_t newest) {
   SHAKEDOWN_ASSERT(keep >= 1);
   const Result<CheckpointListing> listing = ListCheckpoints(directory_fd);

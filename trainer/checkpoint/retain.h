@@ -11,6 +11,9 @@ namespace shakedown {
 // name but no manifest. REQUIRES: nobody else is saving into the directory.
 Status RemoveTemporaries(int directory_fd);
 
+// What a bug does (Defect::kRotatesBeforeSaving).
+void RemoveAllCheckpoints(int directory_fd);
+
 // Keeps the newest `keep` (at least 1) checkpoints that are complete, `newest` among them, and
 // removes older ones: the manifest first, so that no reader sees a manifest without its file. A
 // checkpoint without manifest or file never pushes out one that has both.

@@ -6,6 +6,7 @@
 
 #include "injectors/probe/probe.h"
 #include "trainer/checkpoint/retain.h"
+#include "trainer/defects/defect.h"
 
 namespace shakedown {
 
@@ -29,6 +30,7 @@ CheckpointSaver::CheckpointSaver(UniqueFd directory, const CheckpointConfig& con
 }
 
 CheckpointSaver::~CheckpointSaver() {
+  if (kept_back_) kept_back_();
   if (!writer_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -84,6 +86,7 @@ tl::expected<CheckpointManifest, PublishError> CheckpointSaver::Publish(const Se
     return tl::unexpected(PublishError{"remove", removed.error()});
   }
   probe::Pass(Point::kCheckpointSerialize, static_cast<uint32_t>(step));
+  if (Planted(Defect::kRotatesBeforeSaving)) RemoveAllCheckpoints(directory_.get());
   Result<SerializedCheckpoint> checkpoint = serialize();
   if (!checkpoint) return tl::unexpected(PublishError{"serialize", checkpoint.error()});
   return PublishCheckpoint(directory_.get(), std::move(*checkpoint));
@@ -97,7 +100,19 @@ void CheckpointSaver::SaveNow(int64_t step, const Serialize& serialize) {
     last_succeeded_ = manifest.has_value();
   }
   if (!manifest) {
+    if (Planted(Defect::kRecordsFailedSave)) {
+      CheckpointManifest claimed;
+      claimed.step = step;
+      claimed.file = CheckpointFileName(step);
+      observer_.saved({claimed, MonoNow() - begin});
+      return;
+    }
     probe::CheckpointFailed(static_cast<uint64_t>(step), manifest.error().error.code);
+    if (Planted(Defect::kReportsFailedSaveAtEnd)) {
+      const std::lock_guard lock(mutex_);
+      kept_back_ = [this, step, error = manifest.error()] { observer_.failed(step, error); };
+      return;
+    }
     observer_.failed(step, manifest.error());
     return;
   }

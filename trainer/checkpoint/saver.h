@@ -75,6 +75,7 @@ class CheckpointSaver {
   bool busy_ = false;              // one waits or is being saved
   bool closing_ = false;
   bool last_succeeded_ = true;
+  std::function<void()> kept_back_;  // kReportsFailedSaveAtEnd
 
   std::thread writer_;  // kAsync only
 };

@@ -17,6 +17,7 @@
 #include "trainer/data/idx.h"
 #include "trainer/data/ring.h"
 #include "trainer/data/worker_protocol.h"
+#include "trainer/defects/defect.h"
 
 namespace shakedown {
 namespace {
@@ -228,6 +229,14 @@ Status WorkerPool::Impl::Replace(Worker& worker, std::string_view reason, Nanose
   SHAKEDOWN_TRY(End(worker));
   if (options_.on_replaced) {
     options_.on_replaced(worker.index, worker.batch, waited, worker.incarnation + 1, reason);
+  }
+  if (Planted(Defect::kReplacedWorkerLosesItsBatch)) {
+    worker.batch += job().workers;
+    next_ += job().workers;
+  }
+  if (worker.batch > job().workers && Planted(Defect::kReplacedWorkerRepeatsABatch)) {
+    worker.batch -= job().workers;
+    next_ -= job().workers;
   }
   return Restart(worker, std::string(reason));
 }

@@ -1,20 +1,32 @@
-// Planted recovery bugs: what the checks must catch. Each is a separate program, linked from the
-// trainer's own objects and one file of this folder that says which bug it has; shakedown-trainer
-// itself is linked with none.cc and has none. Nothing that a check or the diagnosis reads tells them
-// apart.
+// Planted bugs: what the checks must catch (catalog.def). Each is a program of its own, linked from
+// the objects of the sound one and planted.cc; the sound programs have none. Nothing that a check
+// or the diagnosis reads tells them apart.
 #pragma once
 
 namespace shakedown {
 
 enum class Defect {
   kNone,
-  kStartsFromZero,       // resumes from nothing although there is a checkpoint
-  kEndsEarly,            // ends one step before the last, with exit 0
-  kStaleLearningRate,    // uses the learning rate of the step before
-  kLoadsOlderCheckpoint  // takes the one before the newest
+#define DEFECT(constant, what) constant,
+#include "trainer/defects/catalog.def"
+#undef DEFECT
 };
 
-// Defined by the program.
+// The program's: kNone unless planted.cc defines another.
 extern const Defect kDefect;
+
+namespace internal {
+void NoteDefectActed();
+}  // namespace internal
+
+// Whether the program has this bug, asked where it acts. Each yes counts: one byte more in the file
+// ".acted" beside the program, which no check and no diagnosis reads, proves to a test that the bug
+// was there to be caught.
+inline bool Planted(Defect defect) {
+  if (kDefect != defect) [[likely]]
+    return false;
+  internal::NoteDefectActed();
+  return true;
+}
 
 }  // namespace shakedown

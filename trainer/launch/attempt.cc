@@ -11,6 +11,7 @@
 #include "harness/base/log.h"
 #include "harness/wire/log_events.h"
 #include "harness/wire/run_dir.h"
+#include "trainer/defects/defect.h"
 #include "trainer/launch/rank_process.h"
 
 namespace shakedown {
@@ -229,6 +230,10 @@ void Attempt::Record(int rank, const WaitStatus& status, MonoTime now) {
   facts_.ends.push_back(*ended.end);
   Json fields = {{"rank", rank}, {"pid", ended.process.pid()}};
   status.AddTo(fields);
+  if (status.signaled() && Planted(Defect::kHidesSignal)) {
+    fields.erase("signal");
+    fields["code"] = 1;
+  }
   fields["by"] = by_launcher ? "launcher" : "itself";
   log_.Write(status.ok() ? EventLevel::kInfo : EventLevel::kError, log_events::kRankExited,
              "rank " + std::to_string(rank) + " ended: " + status.ToString() +
@@ -366,8 +371,12 @@ Result<AttemptResult> RunAttempt(const LaunchOptions& options, const AttemptPlan
                                  std::optional<ForkServer>& server) {
   const Result<StoreDirectory> store = StoreDirectory::Make();
   if (!store) return tl::unexpected(store.error());
+  fs::path store_file = store->file();
+  if (Planted(Defect::kKeepsStore)) {
+    store_file = store_file.parent_path().parent_path() / "store";
+  }
   Attempt attempt(options, plan, stop, log, server);
-  SHAKEDOWN_TRY(attempt.StartAll(store->file()));
+  SHAKEDOWN_TRY(attempt.StartAll(store_file));
   return attempt.Watch();
 }
 

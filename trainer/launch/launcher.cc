@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
+#include <system_error>
+#include <utility>
 
 #include "harness/base/file.h"
 #include "harness/base/log.h"
@@ -11,6 +14,7 @@
 #include "harness/wire/exit_code.h"
 #include "harness/wire/log_events.h"
 #include "harness/wire/run_dir.h"
+#include "trainer/defects/defect.h"
 #include "trainer/launch/attempt.h"
 
 namespace shakedown {
@@ -42,7 +46,8 @@ int Finish(LaunchLog& log, int attempts, int exit_code) {
 }
 
 void ReportFailure(LaunchLog& log, int attempt, const AttemptFacts& facts) {
-  const ExitReport report = MakeExitReport(facts);
+  ExitReport report = MakeExitReport(facts);
+  if (Planted(Defect::kBlamesPeers)) std::swap(report.cause, report.consequences);
   const std::string message =
       "attempt " + std::to_string(attempt) + " failed; " + ToSentence(report);
   Json fields = {{"attempt", attempt}};
@@ -58,7 +63,7 @@ bool MayRestart(LaunchLog& log, const JobConfig& job, int attempt) {
     return false;
   }
   const int left = job.max_restarts - attempt;
-  if (left <= 0) {
+  if (left <= 0 && !(attempt < job.max_restarts + 2 && Planted(Defect::kRestartsWithoutEnd))) {
     const std::string message =
         "the budget of " + std::to_string(job.max_restarts) + " restarts is used up";
     log.Write(EventLevel::kError, log_events::kRestartExhausted, message,
@@ -70,6 +75,19 @@ bool MayRestart(LaunchLog& log, const JobConfig& job, int attempt) {
             "the group is started again from its newest checkpoint",
             {{"attempt", attempt + 1}, {"restarts_left", left - 1}});
   return true;
+}
+
+// What bugs do to the logs of an attempt that has failed.
+void SpoilLogs(const LaunchOptions& options, int attempt) {
+  const RunDir run(options.log_dir);
+  std::error_code ignored;
+  const int last = options.job.ranks - 1;
+  if (Planted(Defect::kLosesRankLog))
+    std::filesystem::remove(run.rank(attempt, last) / kRankLog, ignored);
+  if (attempt == 0 && Planted(Defect::kOverwritesFirstLog)) {
+    for (int r = 0; r <= last; ++r)
+      std::filesystem::resize_file(run.rank(0, r) / kRankLog, 0, ignored);
+  }
 }
 
 std::optional<ForkServer> StartForkServer(const LaunchOptions& options, const StopSignals& stop) {
@@ -126,6 +144,7 @@ int RunJob(const LaunchOptions& options, StopSignals& stop) {
       }
       case AttemptResult::How::kFailed:
         ReportFailure(*log, plan.number, result->facts);
+        SpoilLogs(options, plan.number);
         if (!MayRestart(*log, options.job, plan.number)) {
           return Finish(*log, attempts, kLaunchFailed);
         }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/base/time.h"
+#include "trainer/defects/defect.h"
 
 namespace shakedown {
 namespace {
@@ -34,9 +35,10 @@ void EventLog::Write(EventLevel level, std::string_view event, std::string_view 
   Json line = Json::object();
   line["timestamp"] = FormatRfc3339(WallNow());
   line["t_ns"] = MonoNow().ns;
+  if (level == EventLevel::kError && Planted(Defect::kLogsErrorsAsInfo)) level = EventLevel::kInfo;
   line["level"] = Word(level);
   line["rank"] = rank_;
-  line["step"] = step();
+  line["step"] = step() - (Planted(Defect::kLogsWrongStep) ? 1 : 0);
   line["event"] = event;
   line["message"] = message;
   for (const auto& [key, value] : fields.items()) line[key] = value;

@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "harness/base/time.h"
 #include "harness/base/unique_fd.h"
+#include "trainer/defects/defect.h"
 
 namespace shakedown {
 
@@ -37,7 +40,16 @@ HeartbeatWriter::~HeartbeatWriter() {
 }
 
 void HeartbeatWriter::Ready() {
-  if (page_ != nullptr) page_->ready.store(1, std::memory_order_relaxed);
+  if (page_ == nullptr) return;
+  page_->ready.store(1, std::memory_order_relaxed);
+  if (Planted(Defect::kHeartbeatWithoutProgress)) {
+    std::thread([page = page_] {
+      while (true) {
+        std::this_thread::sleep_for(Milliseconds(50));
+        page->step.fetch_add(1, std::memory_order_relaxed);
+      }
+    }).detach();
+  }
 }
 
 void HeartbeatWriter::StepCompleted(int64_t step) {

@@ -5,6 +5,7 @@
 #include <ATen/ops/nll_loss.h>
 
 #include "harness/wire/log_events.h"
+#include "trainer/defects/defect.h"
 #include "trainer/torch/memory.h"
 
 namespace shakedown {
@@ -34,6 +35,11 @@ MicroBatchRunner::Done MicroBatchRunner::Run(const MicroBatch& batch, int parts)
       return {loss, now};
     } catch (const c10::OutOfMemoryError& error) {
       Recover(error, batch, now, generator);
+      if (Planted(Defect::kDropsBatchWhenOutOfMemory)) {
+        MicroBatch weightless = batch;
+        weightless.weight = 0;
+        return {Try(weightless, now), now};
+      }
     }
   }
 }

@@ -31,6 +31,7 @@
 #include "injectors/probe/probe.h"
 #include "trainer/checkpoint/saver.h"
 #include "trainer/checkpoint/select.h"
+#include "trainer/data/sampler.h"
 #include "trainer/defects/defect.h"
 #include "trainer/observe/collective_failure.h"
 #include "trainer/observe/save_log.h"
@@ -93,10 +94,12 @@ class TrainingRank {
 
   RankExit Train();
   void RunStep();
+  int64_t RateStep() const;
   MicroBatch NextMicroBatch(int index, LedgerStep* record);
   void EndStep(MonoTime begin, LedgerStep record);
   bool StopAgreed();
   void Save();
+  void SaveLate();
   RankExit Finish(RankExit exit);
 
   Position PositionNow() const;
@@ -120,10 +123,13 @@ class TrainingRank {
   std::unique_ptr<torch::optim::AdamW> optimizer_;
   TrainingState state_;
   LedgerStart loaded_;
+  int64_t resumed_from_ = 0;
   at::Tensor generator_;  // this rank's, to begin training with
   std::unique_ptr<GradientAverager> averager_;
   std::unique_ptr<MicroBatchRunner> micro_batches_;
   std::unique_ptr<CheckpointSaver> saver_;  // rank 0 only
+  std::shared_ptr<const Snapshot> previous_save_;
+  int64_t late_save_ = 0;  // kSavesWithoutSnapshot: the step that waits
 };
 
 // --- start ---------------------------------------------------------------------------------------
@@ -151,7 +157,7 @@ void TrainingRank::AgreeOnCheckpoint(c10d::Store& store) {
   // give it no more than the limit of a collective.
   store.wait(arrived);
   const std::string agreed = store.get_to_str(kKey);
-  if (agreed == std::to_string(progress_.step())) return;
+  if (agreed == std::to_string(progress_.step()) || Planted(Defect::kRanksDisagree)) return;
   int64_t step = 0;
   const auto [end, error] = std::from_chars(agreed.data(), agreed.data() + agreed.size(), step);
   if (error != std::errc() || end != agreed.data() + agreed.size()) {
@@ -171,9 +177,11 @@ void TrainingRank::JoinGroup() {
   store_->setTimeout(std::chrono::duration_cast<Milliseconds>(job_.startup_timeout));
   AgreeOnCheckpoint(*store_);
   progress_.Pass(Point::kInitGroup);
-  group_ = std::make_unique<Group>(
-      store_, rank_, world_size_, std::chrono::duration_cast<Milliseconds>(job_.collective_timeout),
-      [this] { return progress_.step(); });
+  group_ =
+      std::make_unique<Group>(store_, rank_, world_size_,
+                              std::chrono::duration_cast<Milliseconds>(job_.collective_timeout) *
+                                  (Planted(Defect::kOtherTimeout) ? 2 : 1),
+                              [this] { return progress_.step(); });
   probe::Joined(rank_, world_size_);
 }
 
@@ -191,7 +199,8 @@ void TrainingRank::MakeModel() {
       torch::optim::AdamWOptions(LearningRate(job_, 1)).weight_decay(job_.weight_decay));
   state_.optimizer = optimizer_.get();
   InitializeOptimizerState(state_);
-  at::manual_seed(job_.seed + 1 + static_cast<uint64_t>(rank_));
+  const bool same_everywhere = Planted(Defect::kSameSeedOnEveryRank);
+  at::manual_seed(job_.seed + 1 + (same_everywhere ? 0 : static_cast<uint64_t>(rank_)));
   generator_ = GeneratorState();
 }
 
@@ -209,11 +218,15 @@ void TrainingRank::Resume() {
     refuse("it is of a group of " + std::to_string(read->manifest.world_size) +
            " ranks, and this one has " + std::to_string(world_size_));
   }
+  const at::Tensor fresh_generator = generator_;
   const Result<Position> position = Restore(read->bytes, state_, rank_, &generator_);
   if (!position) refuse(position.error().message);
   if (*position != PositionNow()) {
     refuse("it was made with another seed, batch or data set");
   }
+  if (Planted(Defect::kForgetsGenerator)) generator_ = fresh_generator;
+  if (Planted(Defect::kForgetsOptimizer)) InitializeOptimizerState(state_);
+  resumed_from_ = progress_.step();
   loaded_.file = read->manifest.file;
   loaded_.file_digest = read->manifest.digest;
 }
@@ -275,6 +288,10 @@ MicroBatch TrainingRank::NextMicroBatch(int index, LedgerStep* record) {
   progress_.Pass(Point::kDataNext);
   Result<Batch> batch = context_.workers->Next();
   if (!batch) throw RankFailure(kRankData, batch.error().message);
+  if (resumed_from_ > 0 && Planted(Defect::kRecordsPlannedIds)) {
+    batch->ids = Sampler(job_, context_.data_set.samples, rank_)
+                     .Ids(BatchNumber(job_, progress_.step(), index));
+  }
   record->ids.insert(record->ids.end(), batch->ids.begin(), batch->ids.end());
   const auto rows = static_cast<int64_t>(batch->ids.size());
   const float scale =
@@ -284,6 +301,15 @@ MicroBatch TrainingRank::NextMicroBatch(int index, LedgerStep* record) {
               .mul_(scale),
           at::from_blob(batch->labels.data(), {rows}, at::kByte).to(at::kLong),
           1.0 / job_.accumulation, index == 0, index + 1 == job_.accumulation};
+}
+
+// Of the schedule. One place, so that a bug of a schedule has a place, too.
+int64_t TrainingRank::RateStep() const {
+  if (Planted(Defect::kStaleLearningRate)) return progress_.step() - 1;
+  if (resumed_from_ > 0 && Planted(Defect::kForgetsLearningRate)) {
+    return progress_.step() - resumed_from_;
+  }
+  return progress_.step();
 }
 
 void TrainingRank::RunStep() {
@@ -297,9 +323,7 @@ void TrainingRank::RunStep() {
                   "epoch " + std::to_string(epoch) + " begins", {{"epoch", epoch}});
   }
   LedgerStep record;
-  const int64_t rate_step =
-      kDefect == Defect::kStaleLearningRate ? progress_.step() - 1 : progress_.step();
-  const double learning_rate = LearningRate(job_, rate_step);
+  const double learning_rate = LearningRate(job_, RateStep());
   static_cast<torch::optim::AdamWOptions&>(optimizer_->param_groups()[0].options())
       .lr(learning_rate);
   DropGradients(state_.parameters);
@@ -320,7 +344,11 @@ void TrainingRank::RunStep() {
                                           std::to_string(norm) + ": not finite");
   }
   progress_.Pass(Point::kOptimizerBegin);
-  optimizer_->step();
+  if (!Planted(Defect::kNeverAppliesGradients)) optimizer_->step();
+  if (progress_.step() == 20 && rank_ + 1 == world_size_ && Planted(Defect::kReplicaDrifts)) {
+    auto* bits = static_cast<uint32_t*>(state_.parameters[0].second.mutable_data_ptr());
+    bits[0] ^= 1U;
+  }
 
   record.lr_bits = std::bit_cast<uint64_t>(learning_rate);
   record.loss_bits = std::bit_cast<uint64_t>(loss);
@@ -353,12 +381,40 @@ void TrainingRank::EndStep(MonoTime begin, LedgerStep record) {
 void TrainingRank::Save() {
   progress_.Enter("checkpoint");
   progress_.Pass(Point::kCheckpointBegin);
+  if (progress_.step() < job_.steps && Planted(Defect::kSavesWithoutSnapshot)) {
+    late_save_ = progress_.step();
+    return;
+  }
   const std::vector<at::Tensor> generators = group_->AllGather(GeneratorState());
   if (saver_ == nullptr || job_.checkpoint.every == 0) return;
   saver_->Finish(std::nullopt);  // before the snapshot, so that there are never two
   const auto snapshot =
       std::make_shared<const Snapshot>(TakeSnapshot(state_, PositionNow(), generators));
+  if (previous_save_ && Planted(Defect::kSavesOldState)) {
+    const auto old = std::make_shared<Snapshot>(*previous_save_);
+    old->position = snapshot->position;
+    old->tensors.back() = snapshot->tensors.back();  // the position
+    saver_->Save(progress_.step(), [old] { return Serialize(*old); });
+    return;
+  }
+  if (kDefect == Defect::kSavesOldState) previous_save_ = snapshot;
   saver_->Save(progress_.step(), [snapshot] { return Serialize(*snapshot); });
+}
+
+// The last save's step, and the weights of now: as a save that is to read them while training goes
+// on.
+void TrainingRank::SaveLate() {
+  const int64_t step = std::exchange(late_save_, 0);
+  if (step == 0) return;
+  const std::vector<at::Tensor> generators = group_->AllGather(GeneratorState());
+  if (saver_ == nullptr) return;
+  const int64_t now = progress_.step();
+  progress_.SetStep(step);
+  const auto snapshot =
+      std::make_shared<const Snapshot>(TakeSnapshot(state_, PositionNow(), generators));
+  progress_.SetStep(now);
+  saver_->Finish(std::nullopt);
+  saver_->Save(step, [snapshot] { return Serialize(*snapshot); });
 }
 
 bool TrainingRank::StopAgreed() {
@@ -371,7 +427,9 @@ bool TrainingRank::StopAgreed() {
 
 RankExit TrainingRank::Train() {
   const int every = job_.checkpoint.every;
-  const int last = kDefect == Defect::kEndsEarly ? job_.steps - 1 : job_.steps;
+  int last = job_.steps;
+  if (Planted(Defect::kEndsEarly)) --last;
+  if (rank_ + 1 == world_size_ && Planted(Defect::kUnequalBatches)) --last;
   while (progress_.step() < last) {
     progress_.SetStep(progress_.step() + 1);
     RunStep();
@@ -383,6 +441,7 @@ RankExit TrainingRank::Train() {
                     "SIGTERM: all ranks stop after step " + std::to_string(progress_.step()));
     }
     const bool due = every > 0 && (progress_.step() % every == 0 || progress_.step() == job_.steps);
+    SaveLate();
     if (due || stop) Save();
     if (stop) return kRankTerminated;
   }

@@ -11,6 +11,9 @@
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <utility>
+
+#include "trainer/defects/defect.h"
 
 namespace shakedown {
 namespace {
@@ -138,7 +141,8 @@ Result<Position> RestoreChecked(Taker taker, const TrainingState& state, int ran
     at::Tensor parameter = state.parameters[i].second;
     parameter.copy_(loaded[i].weight);
     AdamWParamState& adam = StateOf(*state.optimizer, parameter);
-    adam.step(loaded[i].step.item<int64_t>());
+    if (Planted(Defect::kMomentsSwapped)) std::swap(loaded[i].exp_avg, loaded[i].exp_avg_sq);
+    adam.step(loaded[i].step.item<int64_t>() + (Planted(Defect::kOptimizerStepOffByOne) ? 1 : 0));
     adam.exp_avg(OwnCopy(loaded[i].exp_avg));
     adam.exp_avg_sq(OwnCopy(loaded[i].exp_avg_sq));
   }
@@ -197,7 +201,9 @@ Snapshot TakeSnapshot(const TrainingState& state, const Position& position,
                       const std::vector<at::Tensor>& rng) {
   Snapshot snapshot{position, {}, static_cast<int>(rng.size())};
   for (const auto& [name, parameter] : state.parameters) {
-    snapshot.tensors.emplace_back("model." + name, OwnCopy(parameter));
+    at::Tensor copy = OwnCopy(parameter);
+    if (Planted(Defect::kRoundsToBfloat16)) copy = copy.to(at::kBFloat16).to(at::kFloat);
+    snapshot.tensors.emplace_back("model." + name, std::move(copy));
   }
   for (const auto& [name, parameter] : state.parameters) {
     const AdamWParamState& adam = StateOf(*state.optimizer, parameter);
@@ -218,8 +224,10 @@ Snapshot TakeSnapshot(const TrainingState& state, const Position& position,
 
 Result<SerializedCheckpoint> Serialize(const Snapshot& snapshot) {
   try {
+    CheckpointManifest manifest = Describe(snapshot);
+    if (Planted(Defect::kManifestOfOtherContent)) snapshot.tensors[0].second.zero_();
     const std::vector<char> bytes = torch::jit::pickle_save(ToTuple(snapshot.tensors));
-    return SerializedCheckpoint{std::string(bytes.begin(), bytes.end()), Describe(snapshot)};
+    return SerializedCheckpoint{std::string(bytes.begin(), bytes.end()), std::move(manifest)};
   } catch (const std::exception& e) {
     return Fail(std::string("cannot serialize the checkpoint: ") + e.what());
   }

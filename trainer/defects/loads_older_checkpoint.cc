@@ -1,3 +1,0 @@
-#include "trainer/defects/defect.h"
-
-const shakedown::Defect shakedown::kDefect = shakedown::Defect::kLoadsOlderCheckpoint;
