@@ -228,10 +228,23 @@ std::optional<Finding> Alarm(const CheckInput& in) {
   return std::nullopt;
 }
 
+// What a log says about whose it is. Somebody who looks for the failed rank goes by that.
+std::optional<Finding> WrongRank(const CheckInput& in) {
+  for (const LogLine* line : in.observed.AllLines()) {
+    if (!line->writer || line->rank == line->writer) continue;
+    return Broke(kName,
+                 WriterOf(*line) + " logged " + line->event + " as " +
+                     (line->rank ? RankName(*line->rank) : std::string("no rank")),
+                 {line->where});
+  }
+  return std::nullopt;
+}
+
 int64_t CountLines(const CheckInput& in) { return std::ssize(in.observed.AllLines()); }
 
 Finding Check(const CheckInput& in) {
   if (auto alarm = Alarm(in)) return *alarm;
+  if (auto wrong = WrongRank(in)) return *wrong;
   if (in.no_fault()) {
     // Each rank and the launcher say at least that they started and ended.
     return Pass("no log holds a WARNING or an ERROR", CountLines(in), 2 * (in.job().ranks + 1));
@@ -264,7 +277,7 @@ const CheckInfo failure_logged = {
     .name = kName,
     .promise =
         "The job's logs say what failed, where, at the right level and with the last step; "
-        "and raise no alarm when nothing fails.",
+        "each line names the rank that wrote it; and they raise no alarm when nothing fails.",
     .check_class = CheckClass::kReaction,
     .evidence = kNeeds,
     .parameters = {},

@@ -1,4 +1,4 @@
-// All ranks hold the same weights, and each draws random numbers of its own.
+// All ranks hold the same weights and optimizer state, and each draws random numbers of its own.
 #include <map>
 
 #include "analysis/checks/common.h"
@@ -12,29 +12,40 @@ constexpr Need kNeeds[] = {Need::kJob, Need::kObserved, Need::kLedgers, Need::kW
 
 using Bad = std::optional<Finding>;
 
-// Weights by step over the ranks of one attempt; step 0 stands for the start.
+// The first rank that has a state at a step of an attempt, and what it held.
+struct Holder {
+  const ProcessEvidence* process = nullptr;
+  const StateDigests* state = nullptr;
+};
+
+bool Same(const SizedDigest& a, const SizedDigest& b) { return a.bytes != 0 && a == b; }
+
+// Weights and optimizer by step over the ranks of one attempt; step 0 stands for the start. Weights
+// alone are not enough: DDP broadcasts those of rank 0 when it begins, whatever the others loaded.
 Bad DigestsDiffer(const AttemptEvidence& attempt, int64_t* compared) {
-  std::map<uint64_t, std::pair<const ProcessEvidence*, SizedDigest>> first;
+  std::map<uint64_t, Holder> first;
   for (const ProcessEvidence& process : attempt.ranks) {
     if (!process.ledger) continue;
-    const auto differs = [&](uint64_t key, const SizedDigest& weights) -> Bad {
-      const auto [it, fresh] = first.try_emplace(key, &process, weights);
+    const auto differs = [&](uint64_t key, const StateDigests& state) -> Bad {
+      const auto [it, fresh] = first.try_emplace(key, Holder{&process, &state});
       if (fresh) return std::nullopt;
       ++*compared;
-      if (weights.bytes != 0 && it->second.second == weights) return std::nullopt;
+      const Holder& other = it->second;
+      const bool weights = Same(state.weights, other.state->weights);
+      if (weights && Same(state.optimizer, other.state->optimizer)) return std::nullopt;
       return Broke(
           kName,
-          RankName(it->second.first->rank) + " and " + RankName(process.rank) +
-              " hold different weights " +
+          RankName(other.process->rank) + " and " + RankName(process.rank) + " hold different " +
+              (weights ? "optimizer state " : "weights ") +
               (key == 0 ? std::string("at the start") : "after step " + std::to_string(key)) +
               " of attempt " + std::to_string(attempt.attempt),
-          {LedgerRow(*it->second.first, key), LedgerRow(process, key)});
+          {LedgerRow(*other.process, key), LedgerRow(process, key)});
     };
     if (process.ledger->start) {
-      if (auto bad = differs(0, process.ledger->start->state.weights)) return bad;
+      if (auto bad = differs(0, process.ledger->start->state)) return bad;
     }
     for (const LedgerStep& row : process.ledger->steps) {
-      if (auto bad = differs(row.step, row.state.weights)) return bad;
+      if (auto bad = differs(row.step, row.state)) return bad;
     }
   }
   return std::nullopt;
@@ -138,7 +149,7 @@ Finding Check(const CheckInput& in) {
     least = least * (steps + 2) + in.job().ranks * steps;
   }
   Finding finding =
-      Pass("all ranks hold the same weights after each load and each step", compared, least);
+      Pass("all ranks hold the same state after each load and each step", compared, least);
   finding.unit = "comparisons";
   return finding;
 }
@@ -148,7 +159,8 @@ Finding Check(const CheckInput& in) {
 const CheckInfo replicas_equal = {
     .name = kName,
     .promise =
-        "All ranks hold the same weights, after each load and at each step, and their dumps "
+        "All ranks hold the same weights and optimizer state, after each load and at each step, "
+        "and their dumps "
         "are what their ledgers say; no two draw the same random numbers.",
     .check_class = CheckClass::kContinuity,
     .evidence = kNeeds,

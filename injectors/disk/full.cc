@@ -131,12 +131,11 @@ class FullFilesystem : public DiskFull {
   Witness Consequence(Reach& reach) override {
     Witness witness;
     Json error;
-    const bool failed = LookForSaveError(reach, &error);
-    const bool published = Published(reach);
     witness.what = "what " + shakedown::Describe(reach.target()) + " met when it saved";
-    witness.observed = {{"error", error}, {"published", published}};
-    witness.expected = {{"error", ExpectedError()}, {"published", false}};
-    witness.holds = failed && !published;
+    // Not whether it published all the same: that is the job's doing, for the checks to judge.
+    witness.holds = LookForSaveError(reach, &error);
+    witness.observed = {{"error", error}};
+    witness.expected = {{"error", ExpectedError()}};
     return witness;
   }
 

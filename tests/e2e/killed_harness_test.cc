@@ -73,7 +73,9 @@ void KillOne(const std::string& scenario, Milliseconds after, Who who) {
   }
   run.Await();
   const CliResult clean = Cli({"clean", runs.native(), "--json"}, {"TMPDIR=" + tmp.native()});
-  if (fs::exists(runs)) EXPECT_EQ(clean.status, 0) << clean.out << clean.err;
+  if (fs::exists(runs)) {
+    EXPECT_EQ(clean.status, 0) << clean.out << clean.err;
+  }
   ExpectGone(processes);
   for (const fs::path& dir : RunsIn(runs)) {
     const CliResult check = Cli({"check", dir.native(), "--json"});

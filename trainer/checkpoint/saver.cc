@@ -100,6 +100,7 @@ void CheckpointSaver::SaveNow(int64_t step, const Serialize& serialize) {
     last_succeeded_ = manifest.has_value();
   }
   if (!manifest) {
+    probe::CheckpointFailed(static_cast<uint64_t>(step), manifest.error().error.code);
     if (Planted(Defect::kRecordsFailedSave)) {
       CheckpointManifest claimed;
       claimed.step = step;
@@ -107,7 +108,6 @@ void CheckpointSaver::SaveNow(int64_t step, const Serialize& serialize) {
       observer_.saved({claimed, MonoNow() - begin});
       return;
     }
-    probe::CheckpointFailed(static_cast<uint64_t>(step), manifest.error().error.code);
     if (Planted(Defect::kReportsFailedSaveAtEnd)) {
       const std::lock_guard lock(mutex_);
       kept_back_ = [this, step, error = manifest.error()] { observer_.failed(step, error); };

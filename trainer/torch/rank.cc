@@ -429,7 +429,7 @@ RankExit TrainingRank::Train() {
   const int every = job_.checkpoint.every;
   int last = job_.steps;
   if (Planted(Defect::kEndsEarly)) --last;
-  if (rank_ + 1 == world_size_ && Planted(Defect::kUnequalBatches)) --last;
+  if (resumed_from_ > 0 && rank_ + 1 == world_size_ && Planted(Defect::kUnequalBatches)) --last;
   while (progress_.step() < last) {
     progress_.SetStep(progress_.step() + 1);
     RunStep();

@@ -119,5 +119,14 @@ TEST(FailureLogged, AnErrorBeforeTheFaultBreaks) {
   EXPECT_THAT(finding.reason, HasSubstr("before anything was injected"));
 }
 
+TEST(FailureLogged, ALineThatNamesAnotherRankBreaks) {
+  RunDirBuilder run = RunDirBuilder::Control();
+  run.attempts[0].ranks[2].log[0]["rank"] = 0;
+  const Finding finding = JudgeOne(run, kCheck);
+  EXPECT_EQ(finding.status, CheckStatus::kFail) << finding.reason;
+  EXPECT_THAT(finding.reason, HasSubstr("rank 2 logged"));
+  EXPECT_THAT(finding.reason, HasSubstr("as rank 0"));
+}
+
 }  // namespace
 }  // namespace shakedown::test_support

@@ -56,5 +56,13 @@ TEST(ReplicasEqual, TwoRanksThatDrawTheSameNumbersBreak) {
               HasSubstr("rank 0 and rank 2 have the same generator state after step 44"));
 }
 
+TEST(ReplicasEqual, OptimizerStateThatDiffersBreaksAlthoughWeightsAreEqual) {
+  RunDirBuilder run = RunDirBuilder::RankKilled();
+  std::get<LedgerStart>(run.attempts[1].ranks[2].ledger[0]).state.optimizer.digest.low ^= 1;
+  const Finding finding = JudgeOne(run, kCheck);
+  EXPECT_EQ(finding.status, CheckStatus::kFail) << finding.reason;
+  EXPECT_THAT(finding.reason, HasSubstr("different optimizer state at the start"));
+}
+
 }  // namespace
 }  // namespace shakedown::test_support
