@@ -22,9 +22,12 @@ enum class Level {
 };
 constexpr std::string_view ToString(Level level) {
   switch (level) {
-    case Level::kReal: return "real";
-    case Level::kRealEffect: return "real effect";
-    case Level::kSimulated: return "simulated";
+    case Level::kReal:
+      return "real";
+    case Level::kRealEffect:
+      return "real effect";
+    case Level::kSimulated:
+      return "simulated";
   }
   return "simulated";
 }
@@ -62,9 +65,9 @@ Machine DetectMachine();
 struct Availability {
   bool available = false;
   Level level = Level::kSimulated;
-  std::string means;       // "private tmpfs", "pidfd_send_signal"
-  std::string why_not;     // when not available
-  std::string better;      // what would make a better means available; empty: it is the best
+  std::string means;    // "private tmpfs", "pidfd_send_signal"
+  std::string why_not;  // when not available
+  std::string better;   // what would make a better means available; empty: it is the best
 };
 
 struct Fault {
@@ -76,12 +79,12 @@ struct Fault {
   std::span<const Point> points;  // where it may be injected; the first is usual
   Level level;                    // of its best means
   std::string_view level_why;
-  std::string_view needs;                      // "nothing", or what the best means needs
-  std::span<const std::string_view> classes;   // taxonomy: "C02"
-  std::string_view radius;                     // what it can touch at most
+  std::string_view needs;                     // "nothing", or what the best means needs
+  std::span<const std::string_view> classes;  // taxonomy: "C02"
+  std::string_view radius;                    // what it can touch at most
   Ends ends;
-  // It acts from outside while its target is held at the point: `hold: none` is refused. Every fault
-  // that leaves the target's page unarmed (Injector::Arm) by one of its means.
+  // It acts from outside while its target is held at the point: `hold: none` is refused. Every
+  // fault that leaves the target's page unarmed (Injector::Arm) by one of its means.
   bool needs_hold = false;
   std::span<const std::string_view> excludes;  // other faults that it cannot be combined with
   std::string_view mechanism;                  // what a right diagnosis says: mechanisms.def

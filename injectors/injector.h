@@ -25,7 +25,7 @@ namespace shakedown {
 // A measurement with its limit. `holds` false is not an error: it may hold later.
 struct Witness {
   bool holds = false;
-  std::string what;      // "exit status of rank 1"
+  std::string what;  // "exit status of rank 1"
   Json observed;
   Json expected;
   std::string unit;

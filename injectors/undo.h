@@ -1,6 +1,6 @@
-// How to undo: recipes are data, from a closed set of verbs, written to the journal before the fault
-// goes in and played alike by controller, reaper and `shakedown clean`. Each verb is idempotent,
-// works from any half-done state, and verifies itself by measurement.
+// How to undo: recipes are data, from a closed set of verbs, written to the journal before the
+// fault goes in and played alike by controller, reaper and `shakedown clean`. Each verb is
+// idempotent, works from any half-done state, and verifies itself by measurement.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@
 namespace shakedown {
 
 enum class UndoVerb {
-  // Paths of all verbs are absolute and canonical: a link anywhere in one is an Error (ELOOP), since
+  // Paths of all verbs are absolute and canonical: a link anywhere in one is an Error (ELOOP),
+  // since
   // it would lead to something that the run did not create.
   //
   // Ballast that we put into a filesystem: truncate to 0, unlink, and see the space come back.
@@ -32,8 +33,8 @@ enum class UndoVerb {
 
 struct UndoStep {
   UndoVerb verb;
-  std::string path;                          // kRemoveBallast, kRemoveTree
-  std::optional<ProcessIdentity> process;    // kEndProcess; kRemoveBallast: holder
+  std::string path;                        // kRemoveBallast, kRemoveTree
+  std::optional<ProcessIdentity> process;  // kEndProcess; kRemoveBallast: holder
   Milliseconds deadline{2000};
 };
 using UndoRecipe = std::vector<UndoStep>;

@@ -23,7 +23,7 @@ struct MechanismSigns {
   std::span<const Sign> signs;
 };
 constexpr MechanismSigns kSigns[] = {
-    {"killed", kPeerGone}, {"not_joined", kHang},  {"out_of_memory_device", kMemory},
+    {"killed", kPeerGone}, {"not_joined", kHang},   {"out_of_memory_device", kMemory},
     {"slow_data", kData},  {"storage_full", kSave},
 };
 

@@ -39,7 +39,8 @@ Result<Digest128> ParseDigest128(std::string_view hex) {
     return ec == std::errc() && end == text.data() + text.size();
   };
   if (hex.size() != 32 || !half(hex.substr(0, 16), &out.high) || !half(hex.substr(16), &out.low)) {
-    return Fail("'" + std::string(hex.substr(0, 64)) + "' is not a digest of 32 hexadecimal digits");
+    return Fail("'" + std::string(hex.substr(0, 64)) +
+                "' is not a digest of 32 hexadecimal digits");
   }
   return out;
 }
@@ -82,7 +83,8 @@ Result<std::string> Sha256OfFile(const std::filesystem::path& path, int64_t* byt
   if (!fd) return FailErrno("open", path.native());
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return FailErrno("stat", path.native());
-  if (!S_ISREG(st.st_mode)) return Fail("cannot digest '" + path.native() + "': not a regular file");
+  if (!S_ISREG(st.st_mode))
+    return Fail("cannot digest '" + path.native() + "': not a regular file");
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                   &EVP_MD_CTX_free);
   EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);

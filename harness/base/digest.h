@@ -1,4 +1,5 @@
-// Digests. XXH3-128 for content that is compared within Shakedown, SHA-256 for the seal of evidence.
+// Digests. XXH3-128 for content that is compared within Shakedown, SHA-256 for the seal of
+// evidence.
 #pragma once
 
 #include <cstdint>

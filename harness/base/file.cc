@@ -74,7 +74,8 @@ Status PublishFile(const fs::path& path, std::string_view bytes, Durability dura
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     return abandon(FailErrno("rename a temporary file to", path.native()));
   }
-  if (durability == Durability::kFsync) return FsyncDirectory(path.parent_path().empty() ? fs::path(".") : path.parent_path());
+  if (durability == Durability::kFsync)
+    return FsyncDirectory(path.parent_path().empty() ? fs::path(".") : path.parent_path());
   return {};
 }
 

@@ -19,9 +19,9 @@ constexpr Unit kDurationUnits[] = {{"ns", 1},
                                    {"s", 1'000'000'000},
                                    {"min", 60'000'000'000},
                                    {"h", 3'600'000'000'000}};
-constexpr Unit kByteUnits[] = {{"B", 1},           {"KiB", 1LL << 10}, {"MiB", 1LL << 20},
-                               {"GiB", 1LL << 30}, {"kB", 1'000},      {"MB", 1'000'000},
-                               {"GB", 1'000'000'000}};
+constexpr Unit kByteUnits[] = {
+    {"B", 1},      {"KiB", 1LL << 10}, {"MiB", 1LL << 20},   {"GiB", 1LL << 30},
+    {"kB", 1'000}, {"MB", 1'000'000},  {"GB", 1'000'000'000}};
 
 template <size_t N>
 Result<int64_t> Parse(std::string_view text, const Unit (&units)[N], std::string_view kind,

@@ -41,17 +41,17 @@ inline tl::unexpected<Error> Wrap(std::string_view stage, const Error& cause) {
 }  // namespace shakedown
 
 // Returns the error of a Status or Result from the enclosing function.
-#define SHAKEDOWN_TRY(expression)                                            \
-  do {                                                                       \
-    auto shakedown_try_result = (expression);                                \
-    if (!shakedown_try_result) {                                             \
+#define SHAKEDOWN_TRY(expression)                                                \
+  do {                                                                           \
+    auto shakedown_try_result = (expression);                                    \
+    if (!shakedown_try_result) {                                                 \
       return ::tl::unexpected<::shakedown::Error>(shakedown_try_result.error()); \
-    }                                                                        \
+    }                                                                            \
   } while (false)
 
 // Assertion that stays on in release builds: for what cannot happen unless Shakedown has a bug.
-#define SHAKEDOWN_ASSERT(condition)                                          \
-  do {                                                                       \
+#define SHAKEDOWN_ASSERT(condition)                                              \
+  do {                                                                           \
     if (!(condition)) ::shakedown::AssertFailed(#condition, __FILE__, __LINE__); \
   } while (false)
 

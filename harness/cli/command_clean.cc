@@ -12,7 +12,8 @@ namespace shakedown::cli {
 namespace {
 
 int CleanUp(const std::string& path, const Output& output) {
-  const std::filesystem::path folder = path.empty() ? DefaultRunsFolder() : std::filesystem::path(path);
+  const std::filesystem::path folder =
+      path.empty() ? DefaultRunsFolder() : std::filesystem::path(path);
   // Nothing has ever run here, which is as clean as can be; a folder that was named must exist.
   const bool none = path.empty() && !std::filesystem::exists(folder);
   Result<CleanReport> report = none ? Result<CleanReport>(CleanReport{}) : Clean(folder);
@@ -36,19 +37,22 @@ int CleanUp(const std::string& path, const Output& output) {
 }  // namespace
 
 Command commands::clean() {
-  return {"clean", "undo what earlier runs left behind",
-          "PATH is a run directory, or a folder with run directories. Only runs whose controller is\n"
-          "gone are touched, and only what their undo journal names.\n\n"
-          "Examples:\n"
-          "  shakedown clean\n"
-          "  shakedown clean /scratch/runs --json\n\n"
-          "Exit status: 0 nothing is left, 2 no such folder, 6 something remains (it says what to do).\n",
-          [](CLI::App& app) -> Action {
-            auto path = std::make_shared<std::string>();
-            app.add_option("PATH", *path,
-                           "a run directory or a folder of them (default: $SHAKEDOWN_RUNS, else ./runs)");
-            return [path](const Output& output) { return CleanUp(*path, output); };
-          }};
+  return {
+      "clean", "undo what earlier runs left behind",
+      "PATH is a run directory, or a folder with run directories. Only runs whose controller is\n"
+      "gone are touched, and only what their undo journal names.\n\n"
+      "Examples:\n"
+      "  shakedown clean\n"
+      "  shakedown clean /scratch/runs --json\n\n"
+      "Exit status: 0 nothing is left, 2 no such folder, 6 something remains (it says what to "
+      "do).\n",
+      [](CLI::App& app) -> Action {
+        auto path = std::make_shared<std::string>();
+        app.add_option(
+            "PATH", *path,
+            "a run directory or a folder of them (default: $SHAKEDOWN_RUNS, else ./runs)");
+        return [path](const Output& output) { return CleanUp(*path, output); };
+      }};
 }
 
 }  // namespace shakedown::cli

@@ -36,7 +36,8 @@ void PrintTable(const std::vector<Entry>& entries, int width) {
   std::fputs(Table(rows, width).c_str(), stdout);
   for (const Entry& entry : entries) {
     if (entry.kind != "fault" || entry.better.empty()) continue;
-    std::printf("\n%s\n", Wrap(Escape(entry.name + ": better with " + entry.better), 0, width).c_str());
+    std::printf("\n%s\n",
+                Wrap(Escape(entry.name + ": better with " + entry.better), 0, width).c_str());
   }
 }
 

@@ -41,7 +41,8 @@ int RunRepeatedly(const Scenario& scenario, const RunnerOptions& runner, int tim
   int interrupted = 0;
   for (int i = 0; i < times && interrupted == 0; ++i) {
     RunnerOptions once = runner;
-    once.progress = LiveView(scenario.name + " " + std::to_string(i + 1) + "/" + std::to_string(times));
+    once.progress =
+        LiveView(scenario.name + " " + std::to_string(i + 1) + "/" + std::to_string(times));
     RunnerResult result = RunScenario(scenario, once);
     interrupted = result.interrupted_by;
     repeat.runs.push_back(std::move(result.verdict));
@@ -75,29 +76,30 @@ int Run(const Options& options, const Output& output) {
 }  // namespace
 
 Command commands::run() {
-  return {"run", "run one scenario and judge it",
-          "Starts the job, injects the scenario's faults, and says whether the job recovered. The\n"
-          "run directory keeps all evidence; `shakedown check RUN` judges it again.\n\n"
-          "Examples:\n"
-          "  shakedown run rank_killed\n"
-          "  shakedown run rank_killed --set faults.0.at.rank=2 --seed 7\n"
-          "  shakedown run smoke/disk_full --out /scratch/runs --json\n"
-          "  shakedown run rank_killed --repeat 20\n\n"
-          "Exit status: 0 PASS, 1 FAIL, 2 usage or scenario error (nothing was started), 3 INVALID,\n"
-          "4 INCONCLUSIVE, 5 ERROR, 6 DIRTY, 77 SKIPPED, 128+N ended by signal N.\n",
-          [](CLI::App& app) -> Action {
-            auto options = std::make_shared<Options>();
-            app.add_option("SCENARIO", options->scenario, "a file or a listed name")->required();
-            app.add_option("--out", options->out,
-                           "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
-                ->check([](const std::string& folder) -> std::string {
-                  return folder.empty() ? "the name of the folder is empty" : "";
-                });
-            app.add_option("--repeat", options->repeat, "run so often; the worst verdict counts")
-                ->check(CLI::Range(1, 100000));
-            options->common.Declare(app);
-            return [options](const Output& output) { return Run(*options, output); };
-          }};
+  return {
+      "run", "run one scenario and judge it",
+      "Starts the job, injects the scenario's faults, and says whether the job recovered. The\n"
+      "run directory keeps all evidence; `shakedown check RUN` judges it again.\n\n"
+      "Examples:\n"
+      "  shakedown run rank_killed\n"
+      "  shakedown run rank_killed --set faults.0.at.rank=2 --seed 7\n"
+      "  shakedown run smoke/disk_full --out /scratch/runs --json\n"
+      "  shakedown run rank_killed --repeat 20\n\n"
+      "Exit status: 0 PASS, 1 FAIL, 2 usage or scenario error (nothing was started), 3 INVALID,\n"
+      "4 INCONCLUSIVE, 5 ERROR, 6 DIRTY, 77 SKIPPED, 128+N ended by signal N.\n",
+      [](CLI::App& app) -> Action {
+        auto options = std::make_shared<Options>();
+        app.add_option("SCENARIO", options->scenario, "a file or a listed name")->required();
+        app.add_option("--out", options->out,
+                       "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
+            ->check([](const std::string& folder) -> std::string {
+              return folder.empty() ? "the name of the folder is empty" : "";
+            });
+        app.add_option("--repeat", options->repeat, "run so often; the worst verdict counts")
+            ->check(CLI::Range(1, 100000));
+        options->common.Declare(app);
+        return [options](const Output& output) { return Run(*options, output); };
+      }};
 }
 
 }  // namespace shakedown::cli

@@ -60,24 +60,25 @@ int RunSuiteCommand(const Options& options, const Output& output) {
 }  // namespace
 
 Command commands::suite() {
-  return {"suite", "run many scenarios, the control first",
-          "SUITE is a folder of scenarios or the name of one that comes with Shakedown.\n\n"
-          "Examples:\n"
-          "  shakedown suite smoke\n"
-          "  shakedown suite my-scenarios --out /scratch/runs --json\n\n"
-          "Exit status: as `shakedown run`, for the worst run: FAIL, ERROR, INVALID, INCONCLUSIVE,\n"
-          "PASS. A run that ends as its scenario expects counts as PASS. 77: all were skipped.\n",
-          [](CLI::App& app) -> Action {
-            auto options = std::make_shared<Options>();
-            app.add_option("SUITE", options->suite, "a folder, or a listed suite")->required();
-            app.add_option("--out", options->out,
-                           "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
-                ->check([](const std::string& folder) -> std::string {
-                  return folder.empty() ? "the name of the folder is empty" : "";
-                });
-            options->common.Declare(app);
-            return [options](const Output& output) { return RunSuiteCommand(*options, output); };
-          }};
+  return {
+      "suite", "run many scenarios, the control first",
+      "SUITE is a folder of scenarios or the name of one that comes with Shakedown.\n\n"
+      "Examples:\n"
+      "  shakedown suite smoke\n"
+      "  shakedown suite my-scenarios --out /scratch/runs --json\n\n"
+      "Exit status: as `shakedown run`, for the worst run: FAIL, ERROR, INVALID, INCONCLUSIVE,\n"
+      "PASS. A run that ends as its scenario expects counts as PASS. 77: all were skipped.\n",
+      [](CLI::App& app) -> Action {
+        auto options = std::make_shared<Options>();
+        app.add_option("SUITE", options->suite, "a folder, or a listed suite")->required();
+        app.add_option("--out", options->out,
+                       "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
+            ->check([](const std::string& folder) -> std::string {
+              return folder.empty() ? "the name of the folder is empty" : "";
+            });
+        options->common.Declare(app);
+        return [options](const Output& output) { return RunSuiteCommand(*options, output); };
+      }};
 }
 
 }  // namespace shakedown::cli

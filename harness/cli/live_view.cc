@@ -15,14 +15,19 @@ int Width(int fd) {
 
 std::string Text(const RunProgress& p) {
   switch (p.what) {
-    case RunProgress::What::kStarting: return p.text.empty() ? "starting" : p.text;
-    case RunProgress::What::kAttempt: return "attempt " + std::to_string(p.attempt);
+    case RunProgress::What::kStarting:
+      return p.text.empty() ? "starting" : p.text;
+    case RunProgress::What::kAttempt:
+      return "attempt " + std::to_string(p.attempt);
     case RunProgress::What::kStep:
       return "attempt " + std::to_string(p.attempt) + ", step " + std::to_string(p.step) + " of " +
              std::to_string(p.steps);
-    case RunProgress::What::kInjected: return "injected: " + p.text;
-    case RunProgress::What::kNoticed: return "noticed: " + p.text;
-    case RunProgress::What::kEnding: return "collecting evidence";
+    case RunProgress::What::kInjected:
+      return "injected: " + p.text;
+    case RunProgress::What::kNoticed:
+      return "noticed: " + p.text;
+    case RunProgress::What::kEnding:
+      return "collecting evidence";
   }
   return "";
 }

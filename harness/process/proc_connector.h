@@ -1,6 +1,6 @@
 // The kernel's process connector (netlink, CONFIG_PROC_EVENTS): tells the exit status of every
-// process of the machine to whom may listen (CAP_NET_ADMIN in the initial user namespace). The second
-// source of exit statuses, for kernels whose pidfds do not tell them (before Linux 6.15).
+// process of the machine to whom may listen (CAP_NET_ADMIN in the initial user namespace). The
+// second source of exit statuses, for kernels whose pidfds do not tell them (before Linux 6.15).
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +24,8 @@ class ProcConnector {
   static Result<ProcConnector> Open();
 
   int fd() const { return socket_.get(); }
-  // Exits of whole processes since the last call; does not block. Under a storm of events the kernel
-  // drops some: what is missing here is unknown, not alive.
+  // Exits of whole processes since the last call; does not block. Under a storm of events the
+  // kernel drops some: what is missing here is unknown, not alive.
   std::vector<ProcExit> Read();
 
  private:

@@ -1,6 +1,6 @@
 // Watches the job's checkpoint directory through a descriptor (it may lie in another mount
-// namespace) and keeps the inventory: what was there at each publish, rotation, death, attempt start
-// and end, with the verdict of the second reader.
+// namespace) and keeps the inventory: what was there at each publish, rotation, death, attempt
+// start and end, with the verdict of the second reader.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,9 @@ class CheckpointWatch {
   bool IsPublished(int64_t step) const;
   CheckpointWatch(int directory_fd, EventLoop& loop, Recorder& recorder,
                   std::function<void(int64_t)> published)
-      : directory_(directory_fd), loop_(loop), recorder_(recorder),
+      : directory_(directory_fd),
+        loop_(loop),
+        recorder_(recorder),
         on_published_(std::move(published)) {}
   void OnInotify();
 

@@ -58,8 +58,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::Listen(const std::string& 
   server->listener_.Reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!server->listener_) return FailErrno("create", "the control socket");
   const mode_t mask = ::umask(0177);
-  const int bound = ::bind(server->listener_.get(), reinterpret_cast<sockaddr*>(&address),
-                           sizeof address);
+  const int bound =
+      ::bind(server->listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
   ::umask(mask);
   if (bound != 0) return FailErrno("bind", path);
   if (::listen(server->listener_.get(), 128) != 0) return FailErrno("listen on", path);
@@ -118,8 +118,8 @@ void ControlServer::OnGreeting(int raw) {
   }
   Result<TrackedProcess*> process = processes_.Add(peer.pid, message.hello);
   if (!process) {
-    LogWarning("process " + std::to_string(peer.pid) + " goes on unarmed: " +
-               process.error().message);
+    LogWarning("process " + std::to_string(peer.pid) +
+               " goes on unarmed: " + process.error().message);
     SendWelcome(fd.get(), -1);
     return;
   }
@@ -158,7 +158,8 @@ bool ControlServer::Dispatch(TrackedProcess& process, const AnyMessage& message,
       if (bytes != sizeof message.fired || message.fired.arm_index >= kArms) return false;
       handlers_.fired(process, message.fired);
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -43,8 +43,11 @@ constexpr Nanoseconds kLoadPeriod = milliseconds(500);
 constexpr Nanoseconds kNoticeSlack = milliseconds(700);
 // After the job's end its processes may still be on their way out; then what is there is left over.
 constexpr Nanoseconds kLeaveTime = milliseconds(300);
-// How long we wait for the kernel's or the launcher's word on exits that are known to have happened.
+// How long we wait for the kernel's or the launcher's word on exits that are known to have
+// happened.
 constexpr Nanoseconds kExitWordTime = milliseconds(500);
+// How long a witness may go on looking when the job has ended: several times what any asks for.
+constexpr Nanoseconds kWitnessTime = milliseconds(100);
 
 Nanoseconds RunLimit(const JobConfig& job) {
   Nanoseconds limit = seconds(120) + 4 * job.steps * job.step_time + job.startup_timeout;
@@ -152,8 +155,8 @@ class Controller {
 void Controller::Tell(RunProgress::What what, std::string text) {
   if (!request_.progress) return;
   const uint64_t step = pages_ ? pages_->advance().step : 0;
-  request_.progress({what, std::max(attempt_, 0), step, static_cast<uint64_t>(job_.steps),
-                     std::move(text)});
+  request_.progress(
+      {what, std::max(attempt_, 0), step, static_cast<uint64_t>(job_.steps), std::move(text)});
 }
 
 void Controller::End(RunOutcome::How how, std::string reason) {
@@ -231,12 +234,9 @@ Status Controller::Prepare() {
   if (!journal) return tl::unexpected<Error>(journal.error());
   journal_ = std::move(*journal);
   SHAKEDOWN_TRY(PublishFile(run_.job_config(), DumpPretty(ToJson(job_)) + "\n"));
-  Json run = {{"schema_version", kSchemaVersion},
-              {"run_id", run_.root().filename().native()},
-              {"plan", ToJson(request_.plan)},
-              {"command", request_.command},
-              {"machine", MachineRecord()},
-              {"numerics", NumericsRecord()}};
+  Json run = {{"schema_version", kSchemaVersion}, {"run_id", run_.root().filename().native()},
+              {"plan", ToJson(request_.plan)},    {"command", request_.command},
+              {"machine", MachineRecord()},       {"numerics", NumericsRecord()}};
   for (const auto& [key, value] : request_.notes.items()) run[key] = value;
   SHAKEDOWN_TRY(PublishFile(run_.run_json(), DumpPretty(run) + "\n"));
   return CopyReference();
@@ -267,8 +267,8 @@ Status Controller::Provision() {
     if (!checkpoint_.directory) return FailErrno("open", run_.checkpoint_dir().native());
   }
   checkpoint_.path = run_.checkpoint_dir().native();
-  Result<std::unique_ptr<CheckpointWatch>> watch = CheckpointWatch::Start(
-      checkpoint_.directory.get(), loop_, *recorder_, [this](int64_t step) {
+  Result<std::unique_ptr<CheckpointWatch>> watch =
+      CheckpointWatch::Start(checkpoint_.directory.get(), loop_, *recorder_, [this](int64_t step) {
         if (injections_) injections_->OnPublished(step);
       });
   if (!watch) return tl::unexpected<Error>(watch.error());
@@ -286,8 +286,9 @@ Status Controller::Announce(const UndoStep& step) {
 Status Controller::Listen() {
   // Not in the run directory: its path may be longer than a Unix socket's may be.
   const char* tmp = std::getenv("TMPDIR");
-  std::string directory = std::string(tmp != nullptr && std::string_view(tmp).size() < 60 ? tmp : "/tmp") +
-                          "/shakedown-XXXXXX";
+  std::string directory =
+      std::string(tmp != nullptr && std::string_view(tmp).size() < 60 ? tmp : "/tmp") +
+      "/shakedown-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return FailErrno("create directory", directory);
   socket_dir_ = directory;
   SHAKEDOWN_TRY(Announce({UndoVerb::kRemoveTree, socket_dir_, std::nullopt}));
@@ -295,14 +296,15 @@ Status Controller::Listen() {
   pages_ = std::make_unique<PageSampler>(processes_, *recorder_);
   load_ = std::make_unique<LoadSampler>(*recorder_);
   stacks_ = std::make_unique<StackCollector>(
-      loop_, [this](int attempt, int rank, const std::string& text) { OnStacks(attempt, rank, text); });
+      loop_,
+      [this](int attempt, int rank, const std::string& text) { OnStacks(attempt, rank, text); });
   Result<std::unique_ptr<Injections>> injections = Injections::Make(
       {request_.plan, loop_, *recorder_, processes_, *journal_, checkpoint_, run_directory_.get(),
        [this](TrackedProcess& p, uint32_t arm, bool act) { control_->Release(p, arm, act); },
        [this](int64_t step) { return checkpoint_watch_->Published(step); },
        [this](const Injection& i) {
-         Tell(RunProgress::What::kInjected, i.fault + " at rank " + std::to_string(i.rank) +
-                                                ", step " + std::to_string(i.step));
+         Tell(RunProgress::What::kInjected,
+              i.fault + " at rank " + std::to_string(i.rank) + ", step " + std::to_string(i.step));
        }},
       request_.machine);
   if (!injections) return tl::unexpected<Error>(injections.error());
@@ -324,7 +326,8 @@ Status Controller::Listen() {
 }
 
 Status Controller::StartJob() {
-  const auto pipe_to = [this](UniqueFd* ours, UniqueFd* log, const fs::path& path) -> Result<UniqueFd> {
+  const auto pipe_to = [this](UniqueFd* ours, UniqueFd* log,
+                              const fs::path& path) -> Result<UniqueFd> {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("create", "a pipe for the launcher");
     ours->Reset(ends[0]);
@@ -332,7 +335,8 @@ Status Controller::StartJob() {
     UniqueFd theirs(ends[1]);
     log->Reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!*log) return FailErrno("create", path.native());
-    loop_.WatchReadable(ours->get(), [this, ours, fd = log->get()] { OnLauncherOutput(*ours, fd); });
+    loop_.WatchReadable(ours->get(),
+                        [this, ours, fd = log->get()] { OnLauncherOutput(*ours, fd); });
     return theirs;
   };
   Result<UniqueFd> out = pipe_to(&launcher_out_, &launcher_out_log_, run_.launcher_stdout());
@@ -341,9 +345,15 @@ Status Controller::StartJob() {
   if (!err) return tl::unexpected<Error>(err.error());
 
   JobRequest request;
-  request.argv = {request_.binaries.launcher.native(), "--config", run_.job_config().native(),
-                  "--log-dir", run_.root().native(), "--checkpoint-dir",
-                  run_.checkpoint_dir().native(), "--trainer", request_.binaries.trainer.native()};
+  request.argv = {request_.binaries.launcher.native(),
+                  "--config",
+                  run_.job_config().native(),
+                  "--log-dir",
+                  run_.root().native(),
+                  "--checkpoint-dir",
+                  run_.checkpoint_dir().native(),
+                  "--trainer",
+                  request_.binaries.trainer.native()};
   // A small environment of known content: results must not depend on the shell they were started
   // from.
   for (const char* name : {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"}) {
@@ -535,8 +545,8 @@ void Controller::NoticeStop() {
                                            {"last_step", advance.step},
                                            {"waited_ms", ToMs(waited)},
                                            {"limit_ms", ToMs(limit)}});
-  Tell(RunProgress::What::kNoticed, "no rank has completed a step for " +
-                                        std::to_string(waited / milliseconds(1)) + " ms");
+  Tell(RunProgress::What::kNoticed,
+       "no rank has completed a step for " + std::to_string(waited / milliseconds(1)) + " ms");
   for (TrackedProcess* p : living) stacks_->Collect(p->identity, p->attempt, p->rank);
 }
 
@@ -633,10 +643,9 @@ void Controller::InspectLeftovers() {
   for (const auto& entry : fs::directory_iterator(run_.tmp(), error)) {
     temporary.push_back(entry.path().filename().native());
   }
-  recorder_->Observe(events::kLeftoversInspected,
-                     {{"processes", std::move(processes)},
-                      {"temporary", std::move(temporary)},
-                      {"inspected", {"processes", "temporary"}}});
+  recorder_->Observe(events::kLeftoversInspected, {{"processes", std::move(processes)},
+                                                   {"temporary", std::move(temporary)},
+                                                   {"inspected", {"processes", "temporary"}}});
 }
 
 void Controller::KeepFinalCheckpoint() {
@@ -660,6 +669,9 @@ void Controller::Finish() {
     if (completed) {
       Pump(kExitWordTime, [this] { return AllExitsKnown(); });
       InspectLeftovers();
+      // A job that ends at once must not take the time from a witness that only needs to look
+      // again.
+      Pump(kWitnessTime, [this] { return injections_->AllWitnessed(); });
     }
     // A job that has to end is ended only after our faults are undone.
     injections_->Finish();
@@ -681,8 +693,8 @@ void Controller::Finish() {
       const Result<std::vector<LeftoverProcess>> left = reaper_->EndOrphans();
       if (!left || !left->empty()) {
         outcome_.dirty = true;
-        outcome_.reason += left ? " (processes of the job could not be ended)"
-                                : " (" + left.error().message + ")";
+        outcome_.reason +=
+            left ? " (processes of the job could not be ended)" : " (" + left.error().message + ")";
       }
     }
   }
@@ -736,7 +748,8 @@ Result<fs::path> MakeRunDirectory(const fs::path& parent, const std::string& nam
     if (c != '-' && c != ':') compact += c;
   }
   std::string directory = (real / (name + "-" + compact + "-XXXXXX")).native();
-  if (::mkdtemp(directory.data()) == nullptr) return FailErrno("create a run directory in", real.native());
+  if (::mkdtemp(directory.data()) == nullptr)
+    return FailErrno("create a run directory in", real.native());
   return fs::path(directory);
 }
 

@@ -34,7 +34,8 @@ struct RunRequest {
   std::string command;  // what a person types to repeat this run
   // Content of run.json beside what the controller adds itself: reference, calibration.
   Json notes = Json::object();
-  // Ledgers and weights of the undisturbed run, linked or copied into the run directory; empty: none.
+  // Ledgers and weights of the undisturbed run, linked or copied into the run directory; empty:
+  // none.
   std::filesystem::path reference_dir;
   std::function<void(const RunProgress&)> progress;
 };

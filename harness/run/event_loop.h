@@ -1,5 +1,5 @@
-// The controller's one thread of control: descriptors, timers and signals, as callbacks that run one
-// after another inside Run(). The only code that knows Boost.Asio stands in event_loop.cc.
+// The controller's one thread of control: descriptors, timers and signals, as callbacks that run
+// one after another inside Run(). The only code that knows Boost.Asio stands in event_loop.cc.
 #pragma once
 
 #include <cstdint>

@@ -18,19 +18,26 @@ constexpr Nanoseconds kEffectPeriod = milliseconds(1);
 
 std::string_view ActionName(ArmAction action) {
   switch (action) {
-    case ArmAction::kNone: return "none";
-    case ArmAction::kStall: return "stall";
-    case ArmAction::kDelay: return "delay";
-    case ArmAction::kRefuseMemory: return "refuse_memory";
-    case ArmAction::kMemoryBudget: return "memory_budget";
-    case ArmAction::kIoError: return "io_error";
-    case ArmAction::kExit: return "exit";
+    case ArmAction::kNone:
+      return "none";
+    case ArmAction::kStall:
+      return "stall";
+    case ArmAction::kDelay:
+      return "delay";
+    case ArmAction::kRefuseMemory:
+      return "refuse_memory";
+    case ArmAction::kMemoryBudget:
+      return "memory_budget";
+    case ArmAction::kIoError:
+      return "io_error";
+    case ArmAction::kExit:
+      return "exit";
   }
   return "unknown";
 }
 
-// Points that every rank passes once per step: bystanders can hold there too. The rest (a checkpoint
-// is written by one rank) has no decoy.
+// Points that every rank passes once per step: bystanders can hold there too. The rest (a
+// checkpoint is written by one rank) has no decoy.
 bool EveryRankPasses(Point point) { return PointPhase(point) != "checkpoint"; }
 
 Json OrNull(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
@@ -46,7 +53,8 @@ struct Injections::Decoy {
 struct Injections::Life {
   enum class State { kWaiting, kHeld, kActive, kOver };
 
-  Life(const Injection& planned, const Fault& declaration) : injection(planned), fault(declaration) {}
+  Life(const Injection& planned, const Fault& declaration)
+      : injection(planned), fault(declaration) {}
 
   const Injection& injection;
   const Fault& fault;
@@ -80,9 +88,7 @@ struct Injections::Life {
   double SinceMs() const { return ToMs(MonoNow() - t0); }
   // A means without a recipe may have an end all the same, when it is due: then there is nothing to
   // do, and that it is over is witnessed like any other undo.
-  bool MustBeUndone() const {
-    return !recipe.empty() || injection.duration || injection.until;
-  }
+  bool MustBeUndone() const { return !recipe.empty() || injection.duration || injection.until; }
 };
 
 // The injectors' hands on a real job.
@@ -141,10 +147,12 @@ Result<std::unique_ptr<Injections>> Injections::Make(Context context, const Mach
   std::unique_ptr<Injections> out(new Injections(std::move(context)));
   for (const Injection& injection : out->c_.plan.injections) {
     const Fault* fault = FindFault(injection.fault);
-    if (fault == nullptr) return shakedown::Fail("the plan names an unknown fault '" + injection.fault + "'");
+    if (fault == nullptr)
+      return shakedown::Fail("the plan names an unknown fault '" + injection.fault + "'");
     const Availability means = fault->available(machine);
     if (!means.available) {
-      return shakedown::Fail("fault " + injection.fault + " is not available here: " + means.why_not);
+      return shakedown::Fail("fault " + injection.fault +
+                             " is not available here: " + means.why_not);
     }
     auto life = std::make_unique<Life>(injection, *fault);
     life->injector = fault->make(injection, means);
@@ -380,9 +388,8 @@ void Injections::OnDecoyHeld(Life& life, TrackedProcess& process, const HeldMess
       over ? life.hold - (MonoNow() - MonoTime{held.t_ns}) : c_.plan.hold_limit;
   if (over && length.count() <= 0) return ReleaseDecoy(life, decoy);
   decoy.limit = c_.loop.After(length, [this, &life, pid = process.identity.pid] {
-    const auto it = std::find_if(life.decoys.begin(), life.decoys.end(), [pid](const Decoy& d) {
-      return d.process->identity.pid == pid;
-    });
+    const auto it = std::find_if(life.decoys.begin(), life.decoys.end(),
+                                 [pid](const Decoy& d) { return d.process->identity.pid == pid; });
     if (it == life.decoys.end()) return;
     const Decoy expired = *it;
     life.decoys.erase(it);
@@ -518,10 +525,9 @@ void Injections::Undo(Life& life) {
     }
     if (Status marked = c_.journal.MarkUndone(life.journal[i]); !marked && reason.empty()) {
       // Undone all the same; playing it again is harmless.
-      c_.recorder.Secret(secret_events::kFaultFailed,
-                         {{"injection", life.injection.id},
-                          {"stage", "journal"},
-                          {"reason", marked.error().message}});
+      c_.recorder.Secret(secret_events::kFaultFailed, {{"injection", life.injection.id},
+                                                       {"stage", "journal"},
+                                                       {"reason", marked.error().message}});
     }
   }
   if (!reason.empty()) dirty_ = true;
@@ -538,9 +544,8 @@ void Injections::Undo(Life& life) {
 
 void Injections::Fail(Life& life, const char* stage, const std::string& reason) {
   life.failure = reason;
-  c_.recorder.Secret(secret_events::kFaultFailed, {{"injection", life.injection.id},
-                                                   {"stage", stage},
-                                                   {"reason", reason}});
+  c_.recorder.Secret(secret_events::kFaultFailed,
+                     {{"injection", life.injection.id}, {"stage", stage}, {"reason", reason}});
 }
 
 void Injections::Witnessed(Life& life, const char* kind, const Witness& witness, int samples,
@@ -582,6 +587,13 @@ void Injections::Report(Life& life) {
             life.consequence.holds ? 1 : 0, now, now);
   Witnessed(life, "bystander", life.bystander, life.bystander_asked, life.bystander.holds ? 1 : 0,
             now, now);
+}
+
+bool Injections::AllWitnessed() const {
+  return std::all_of(lives_.begin(), lives_.end(), [](const auto& life) {
+    return life->state != Life::State::kActive ||
+           (life->samples_held > 0 && life->consequence.holds && life->bystander.holds);
+  });
 }
 
 void Injections::Finish() {

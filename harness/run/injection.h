@@ -1,6 +1,7 @@
 // The life of the plan's injections, written once for all faults:
 //
-//   armed in the page -> the target holds -> (checkpoint committed?) -> undo recipe on disk -> inject
+//   armed in the page -> the target holds -> (checkpoint committed?) -> undo recipe on disk ->
+//   inject
 //   -> effect seen -> released -> sampled while it lasts -> undone -> seen to be undone
 //
 // Nothing here knows any fault by name; what is a fault's own stands in its Injector.
@@ -43,7 +44,7 @@ class Injections {
     const CheckpointAccess& checkpoint;
     int run_directory;  // descriptor; stays the caller's
     std::function<void(TrackedProcess&, uint32_t arm_index, bool act)> release;
-    std::function<bool(int64_t step)> published;  // whether this checkpoint has been published
+    std::function<bool(int64_t step)> published;     // whether this checkpoint has been published
     std::function<void(const Injection&)> injected;  // told just after; for a live view
   };
 
@@ -66,6 +67,8 @@ class Injections {
   // The job is over or must end: ends holds, undoes what still acts, writes down what every
   // injection came to. Idempotent.
   void Finish();
+  // Whether every fault that acts has what a witness of it needs to hold.
+  bool AllWitnessed() const;
 
   // Something could not be undone.
   bool dirty() const { return dirty_; }

@@ -17,7 +17,8 @@ Json CpuPressure() {
   const Result<std::string> text = ReadFile("/proc/pressure/cpu");
   if (!text) return nullptr;
   const size_t at = text->find("avg10=");
-  return at == std::string::npos ? Json(nullptr) : Json(std::strtod(text->c_str() + at + 6, nullptr));
+  return at == std::string::npos ? Json(nullptr)
+                                 : Json(std::strtod(text->c_str() + at + 6, nullptr));
 }
 
 // Field 8 of the first line of /proc/stat: ticks that the hypervisor gave to others.

@@ -23,8 +23,7 @@ struct Kind {
   const char* file;
   const char* source;
 };
-constexpr Kind kRankFiles[] = {
-    {kRankLog, "log"}, {kRankStdout, "stdout"}, {kRankStderr, "stderr"}};
+constexpr Kind kRankFiles[] = {{kRankLog, "log"}, {kRankStdout, "stdout"}, {kRankStderr, "stderr"}};
 
 std::string Hex64(uint64_t value) {
   char text[17];
@@ -53,8 +52,7 @@ LogFollower::LogFollower(const RunDir& run, EventLoop& loop, Recorder& recorder,
 
 Result<std::unique_ptr<LogFollower>> LogFollower::Start(const RunDir& run, EventLoop& loop,
                                                         Recorder& recorder, Handler arrived) {
-  std::unique_ptr<LogFollower> follower(
-      new LogFollower(run, loop, recorder, std::move(arrived)));
+  std::unique_ptr<LogFollower> follower(new LogFollower(run, loop, recorder, std::move(arrived)));
   follower->inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!follower->inotify_) return FailErrno("start", "inotify");
   follower->Watch(run.root());

@@ -1,7 +1,7 @@
 // What decides the bits of a result beside code and data: CPU capability, math library settings,
 // thread counts. All are pinned in the ranks' environment and recorded; results are compared only
-// between equal settings (measured: three values of ATEN_CPU_CAPABILITY give three different sets of
-// weights, MKL_CBWR a fourth).
+// between equal settings (measured: three values of ATEN_CPU_CAPABILITY give three different sets
+// of weights, MKL_CBWR a fourth).
 #pragma once
 
 #include <string>

@@ -15,9 +15,8 @@ Json PageFields(const TrackedProcess& process) {
     const uint64_t word = page.lanes[i].load(std::memory_order_relaxed);
     if (word == 0) continue;
     const Progress progress = Unpack(word);
-    lanes[kLaneNames[i]] = {{"point", PointName(progress.point)},
-                            {"step", progress.step},
-                            {"count", progress.count}};
+    lanes[kLaneNames[i]] = {
+        {"point", PointName(progress.point)}, {"step", progress.step}, {"count", progress.count}};
   }
   out["lanes"] = std::move(lanes);
   out["last_step"] = page.last_step.load(std::memory_order_relaxed);
@@ -29,8 +28,8 @@ Json PageFields(const TrackedProcess& process) {
   out["checkpoint_error"] =
       error == 0 ? Json(nullptr) : Json{{"errno", error >> 32}, {"step", error & 0xFFFFFFFF}};
   const uint64_t refused = page.memory_refused.load(std::memory_order_relaxed);
-  out["memory_refused"] = refused == 0 ? Json(nullptr)
-                                       : Json{{"count", refused & 0xFFFFFFFF}, {"step", refused >> 32}};
+  out["memory_refused"] =
+      refused == 0 ? Json(nullptr) : Json{{"count", refused & 0xFFFFFFFF}, {"step", refused >> 32}};
   return out;
 }
 

@@ -29,7 +29,7 @@ struct TrackedProcess {
   int incarnation = 0;
   bool joined = false;
 
-  UniqueFd socket;   // closed when the process left or misbehaved
+  UniqueFd socket;  // closed when the process left or misbehaved
   UniqueFd page_fd;
   ProgressPage* page = nullptr;  // mapped by us, read and write; contents are untrusted
 
@@ -53,8 +53,8 @@ bool HasEnded(const TrackedProcess& process);
 class ProcessTable {
  public:
   struct Handlers {
-    std::function<void(TrackedProcess&)> died;   // the kernel says that it ended
-    std::function<void(TrackedProcess&)> exited; // and how: exit is set
+    std::function<void(TrackedProcess&)> died;    // the kernel says that it ended
+    std::function<void(TrackedProcess&)> exited;  // and how: exit is set
   };
 
   // `loop` must outlive the table.

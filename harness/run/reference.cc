@@ -25,10 +25,10 @@ namespace {
 
 // What changes no bit of the result: when and how often the job saves, waits, gives up or restarts.
 constexpr const char* kIrrelevant[] = {
-    "step_time_ns",       "data_dir",       "worker_deadline_ns", "slow_data_warning_ns",
-    "workers",            "prefetch",       "checkpoint_every",   "checkpoint_mode",
-    "checkpoint_keep",    "watchdog_ns",    "restart_policy",     "max_restarts",
-    "term_grace_ns",      "startup_timeout_ns", "collective_timeout_ns"};
+    "step_time_ns",    "data_dir",           "worker_deadline_ns",   "slow_data_warning_ns",
+    "workers",         "prefetch",           "checkpoint_every",     "checkpoint_mode",
+    "checkpoint_keep", "watchdog_ns",        "restart_policy",       "max_restarts",
+    "term_grace_ns",   "startup_timeout_ns", "collective_timeout_ns"};
 
 // The digest of a file that is read once per version: LibTorch alone is 450 MB.
 Result<std::string> RememberedDigest(const fs::path& path, const fs::path& cache) {
@@ -269,7 +269,8 @@ Result<ReferenceOutcome> EnsureReference(const RunRequest& request) {
     const fs::path folder = *scratch / name;
     SHAKEDOWN_TRY(MakeDirectories(folder));
     runs.emplace_back(folder);
-    RunRequest undisturbed{plan, folder, request.binaries, request.machine, request.command, Json::object(), {}, {}};
+    RunRequest undisturbed{
+        plan, folder, request.binaries, request.machine, request.command, Json::object(), {}, {}};
     out.run = ExecuteRun(undisturbed);
     if (out.run.how == RunOutcome::How::kInterrupted) return out;
     if (out.run.how != RunOutcome::How::kCompleted) {

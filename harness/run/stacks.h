@@ -19,7 +19,8 @@ class StackCollector {
   // `collected(attempt, rank, text)` is called on the loop's thread; text says why when there is no
   // stack.
   using Handler = std::function<void(int attempt, int rank, const std::string& text)>;
-  StackCollector(EventLoop& loop, Handler collected) : loop_(loop), collected_(std::move(collected)) {}
+  StackCollector(EventLoop& loop, Handler collected)
+      : loop_(loop), collected_(std::move(collected)) {}
   ~StackCollector() { Wait(); }
 
   void Collect(const ProcessIdentity& process, int attempt, int rank);

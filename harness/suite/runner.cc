@@ -17,7 +17,8 @@ namespace shakedown {
 namespace fs = std::filesystem;
 namespace {
 
-RunVerdict WithoutRun(const Scenario& scenario, uint64_t seed, Verdict verdict, std::string reason) {
+RunVerdict WithoutRun(const Scenario& scenario, uint64_t seed, Verdict verdict,
+                      std::string reason) {
   RunVerdict out;
   out.scenario = scenario.name;
   out.verdict = verdict;
@@ -74,15 +75,15 @@ RunnerResult RunScenario(const Scenario& scenario, const RunnerOptions& options)
   }
   Result<Binaries> binaries = FindBinaries();
   if (!binaries) return error(binaries.error());
-  RunRequest request{*plan, {}, *binaries, machine, options.command, Json::object(), {},
-                     options.progress};
+  RunRequest request{*plan,          {}, *binaries,       machine, options.command,
+                     Json::object(), {}, options.progress};
   if (options.progress) options.progress({RunProgress::What::kStarting, 0, 0, 0, "reference run"});
   Result<ReferenceOutcome> reference = EnsureReference(request);
   if (!reference) return error(reference.error());
   if (reference->run.how == RunOutcome::How::kInterrupted) {
-    RunVerdict stopped = WithoutRun(scenario, options.seed, Verdict::kInconclusive,
-                                    "interrupted while the reference was made: " +
-                                        reference->run.reason);
+    RunVerdict stopped =
+        WithoutRun(scenario, options.seed, Verdict::kInconclusive,
+                   "interrupted while the reference was made: " + reference->run.reason);
     stopped.dirty = reference->run.dirty;
     return {stopped, reference->run.signal};
   }
@@ -93,10 +94,10 @@ RunnerResult RunScenario(const Scenario& scenario, const RunnerOptions& options)
   request.run_dir = *folder;
   request.reference_dir = reference->reference.directory;
   request.notes["reference"] = reference->reference.ToJson();
-  request.notes["calibration"] =
-      options.calibration ? Json{{"step_ms", options.calibration->step_ms},
-                                 {"startup_ms", options.calibration->startup_ms}}
-                          : Json(nullptr);
+  request.notes["calibration"] = options.calibration
+                                     ? Json{{"step_ms", options.calibration->step_ms},
+                                            {"startup_ms", options.calibration->startup_ms}}
+                                     : Json(nullptr);
   const RunOutcome outcome = ExecuteRun(request);
   RunnerResult result{JudgeRun(run, outcome, *plan), 0};
   if (outcome.how == RunOutcome::How::kInterrupted) result.interrupted_by = outcome.signal;

@@ -1,4 +1,5 @@
-// One scenario from plan to verdict: reference, run, judgement, verdict.json. What `run`, `suite` and
+// One scenario from plan to verdict: reference, run, judgement, verdict.json. What `run`, `suite`
+// and
 // `--repeat` have in common.
 #pragma once
 

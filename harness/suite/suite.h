@@ -20,8 +20,8 @@ struct SuiteOutcome {
   int interrupted_by = 0;
 };
 
-// `scenarios` in the order in which they run. When the control does not pass, the others run all the
-// same: what they show is still worth something, but the suite's verdict holds the control's.
+// `scenarios` in the order in which they run. When the control does not pass, the others run all
+// the same: what they show is still worth something, but the suite's verdict holds the control's.
 SuiteOutcome RunSuite(const Suite& suite, const std::vector<Scenario>& scenarios,
                       const SuiteOptions& options);
 

@@ -70,7 +70,8 @@ struct Fields {
   }
 };
 
-// True when dtype and shape give just so many bytes; shapes are untrusted, so the product is guarded.
+// True when dtype and shape give just so many bytes; shapes are untrusted, so the product is
+// guarded.
 bool SizeAgrees(const CheckpointTensor& tensor) {
   const std::optional<int64_t> element = BytesOfElement(tensor.dtype);
   if (!element) return false;
@@ -83,8 +84,8 @@ bool SizeAgrees(const CheckpointTensor& tensor) {
 
 Result<CheckpointTensor> TensorFromJson(const Json& json) {
   Fields fields{json, {}};
-  CheckpointTensor tensor{fields.Text("name"), fields.Text("dtype"), {}, fields.Count("bytes"),
-                          fields.Digest("xxh3")};
+  CheckpointTensor tensor{
+      fields.Text("name"), fields.Text("dtype"), {}, fields.Count("bytes"), fields.Digest("xxh3")};
   for (const Json& extent : fields.Array("shape")) {
     if (!extent.is_number_integer()) {
       fields.Complain("shape");

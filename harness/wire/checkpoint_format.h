@@ -1,5 +1,5 @@
-// The checkpoint's files as a reader without torch sees them: the second reader of the evidence, and
-// the names that the trainer uses. Format: README.md beside this file.
+// The checkpoint's files as a reader without torch sees them: the second reader of the evidence,
+// and the names that the trainer uses. Format: README.md beside this file.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,14 @@ namespace shakedown {
 
 inline constexpr uint32_t kControlMagic = 0x534B4331;  // "SKC1"
 
-enum class MessageKind : uint32_t { kHello = 1, kWelcome = 2, kJoined = 3, kHeld = 4, kRelease = 5, kFired = 6 };
+enum class MessageKind : uint32_t {
+  kHello = 1,
+  kWelcome = 2,
+  kJoined = 3,
+  kHeld = 4,
+  kRelease = 5,
+  kFired = 6
+};
 
 struct MessageHeader {
   uint32_t magic;

@@ -27,9 +27,10 @@ enum RankExit : int {
   kRankCollectiveTimeout = 66,  // a collective did not complete in time: a victim, most likely
   kRankOutOfMemory = 67,
   kRankData = 68,  // data could not be read
-  kRankCheckpoint = 69,  // no checkpoint could be loaded although there is one, or the last save failed
+  kRankCheckpoint =
+      69,  // no checkpoint could be loaded although there is one, or the last save failed
   kRankNotFinite = 70,
-  kRankTerminated = 71,  // stopped on SIGTERM after a checkpoint
+  kRankTerminated = 71,   // stopped on SIGTERM after a checkpoint
   kRankControlLost = 72,  // the controller vanished during a hold
   kRankException = 73,    // anything else
 };
@@ -37,9 +38,9 @@ enum RankExit : int {
 // Of shakedown-launch.
 enum LaunchExit : int {
   kLaunchOk = 0,
-  kLaunchFailed = 1,     // the job failed and the restart budget is used up (or the policy is none)
+  kLaunchFailed = 1,  // the job failed and the restart budget is used up (or the policy is none)
   kLaunchUsage = 2,
-  kLaunchStopped = 3,    // told to stop by a signal; all ranks ended
+  kLaunchStopped = 3,  // told to stop by a signal; all ranks ended
 };
 
 }  // namespace shakedown

@@ -42,7 +42,9 @@ void Visit(Visitor& v, Job& job) {
 struct Writer {
   Json out = Json::object();
   template <typename T>
-  void operator()(const char* name, const T& value) { out[name] = value; }
+  void operator()(const char* name, const T& value) {
+    out[name] = value;
+  }
   void operator()(const char* name, const Nanoseconds& value) { out[name] = value.count(); }
   void operator()(const char* name, const std::optional<Nanoseconds>& value) {
     out[name] = value ? Json(value->count()) : Json(nullptr);
@@ -75,8 +77,12 @@ struct Reader {
     if (error.empty()) error = "field '" + std::string(name) + "': " + what;
   }
   template <typename T>
-  static void Get(const Json& json, T& value) { value = json.get<T>(); }
-  static void Get(const Json& json, Nanoseconds& value) { value = Nanoseconds(json.get<int64_t>()); }
+  static void Get(const Json& json, T& value) {
+    value = json.get<T>();
+  }
+  static void Get(const Json& json, Nanoseconds& value) {
+    value = Nanoseconds(json.get<int64_t>());
+  }
   static void Get(const Json& json, std::optional<Nanoseconds>& value) {
     value = json.is_null() ? std::nullopt : std::optional(Nanoseconds(json.get<int64_t>()));
   }

@@ -30,7 +30,8 @@ struct JobConfig {
   std::string model = "mlp";
   std::vector<int> hidden = {256, 128};  // widths between input and output
   double dropout = 0.1;
-  // A listed data set ("digits") or a directory with an IDX pair. `data_dir` is what it resolved to.
+  // A listed data set ("digits") or a directory with an IDX pair. `data_dir` is what it resolved
+  // to.
   std::string data = "digits";
   std::string data_dir;
   int steps = 60;
@@ -43,22 +44,20 @@ struct JobConfig {
   double learning_rate = 1e-3;
   int warmup_steps = 10;
   double weight_decay = 0.01;
-  int64_t bucket_bytes = 64 << 10;  // cap of a gradient bucket
-  int workers = 1;                  // data workers per rank
-  int prefetch = 2;                 // micro-batches a worker may be ahead
-  Nanoseconds worker_deadline{std::chrono::seconds(5)};   // then the worker is replaced
+  int64_t bucket_bytes = 64 << 10;                       // cap of a gradient bucket
+  int workers = 1;                                       // data workers per rank
+  int prefetch = 2;                                      // micro-batches a worker may be ahead
+  Nanoseconds worker_deadline{std::chrono::seconds(5)};  // then the worker is replaced
   Nanoseconds slow_data_warning{std::chrono::milliseconds(500)};  // then WARNING data.slow
   CheckpointConfig checkpoint;
   Nanoseconds collective_timeout{std::chrono::seconds(10)};
   Nanoseconds startup_timeout{std::chrono::seconds(60)};  // launch until all ranks are ready
   std::optional<Nanoseconds> watchdog;  // no step completed anywhere for this long; nullopt: off
   RestartPolicy restart_policy = RestartPolicy::kGroup;
-  int max_restarts = 3;  // over all ranks together
+  int max_restarts = 3;                             // over all ranks together
   Nanoseconds term_grace{std::chrono::seconds(2)};  // SIGTERM to SIGKILL
 
-  int64_t global_batch() const {
-    return int64_t{1} * ranks * micro_batch * accumulation;
-  }
+  int64_t global_batch() const { return int64_t{1} * ranks * micro_batch * accumulation; }
   bool operator==(const JobConfig&) const = default;
 };
 

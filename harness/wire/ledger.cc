@@ -17,7 +17,9 @@ enum Kind : uint32_t { kStart = 1, kStep = 2, kCheckpoint = 3, kEnd = 4 };
 struct Out {
   std::string bytes;
   template <typename T>
-  void Raw(const T& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void Raw(const T& value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
   void Do(uint64_t& v) { Raw(v); }
   void Do(int64_t& v) { Raw(v); }
   void Do(uint32_t& v) { Raw(v); }
@@ -44,7 +46,9 @@ struct In {
     bytes.remove_prefix(n);
   }
   template <typename T>
-  void Do(T& v) { Raw(&v, sizeof v); }
+  void Do(T& v) {
+    Raw(&v, sizeof v);
+  }
   void Do(std::string& v) {
     const uint32_t n = Size(1);
     v.resize(n);
@@ -64,25 +68,56 @@ struct In {
 };
 
 template <typename Io>
-void Do(Io& io, Digest128& d) { io.Do(d.high); io.Do(d.low); }
+void Do(Io& io, Digest128& d) {
+  io.Do(d.high);
+  io.Do(d.low);
+}
 template <typename Io>
-void Do(Io& io, SizedDigest& d) { Do(io, d.digest); io.Do(d.bytes); }
+void Do(Io& io, SizedDigest& d) {
+  Do(io, d.digest);
+  io.Do(d.bytes);
+}
 template <typename Io>
-void Do(Io& io, StateDigests& d) { Do(io, d.weights); Do(io, d.optimizer); Do(io, d.rng); }
+void Do(Io& io, StateDigests& d) {
+  Do(io, d.weights);
+  Do(io, d.optimizer);
+  Do(io, d.rng);
+}
 template <typename Io>
 void Do(Io& io, LedgerStart& r) {
-  io.Do(r.step); io.Do(r.file); Do(io, r.file_digest); Do(io, r.state); io.Do(r.t_ns);
+  io.Do(r.step);
+  io.Do(r.file);
+  Do(io, r.file_digest);
+  Do(io, r.state);
+  io.Do(r.t_ns);
 }
 template <typename Io>
 void Do(Io& io, LedgerStep& r) {
-  io.Do(r.step); io.Do(r.epoch); io.Do(r.position); io.Do(r.lr_bits); io.Do(r.loss_bits);
-  io.Do(r.grad_norm_bits); Do(io, r.ids_digest); io.Do(r.ids_sum); io.Do(r.parts);
-  Do(io, r.state); io.Do(r.t_ns); io.Do(r.ids);
+  io.Do(r.step);
+  io.Do(r.epoch);
+  io.Do(r.position);
+  io.Do(r.lr_bits);
+  io.Do(r.loss_bits);
+  io.Do(r.grad_norm_bits);
+  Do(io, r.ids_digest);
+  io.Do(r.ids_sum);
+  io.Do(r.parts);
+  Do(io, r.state);
+  io.Do(r.t_ns);
+  io.Do(r.ids);
 }
 template <typename Io>
-void Do(Io& io, LedgerCheckpoint& r) { io.Do(r.step); Do(io, r.file_digest); io.Do(r.t_ns); }
+void Do(Io& io, LedgerCheckpoint& r) {
+  io.Do(r.step);
+  Do(io, r.file_digest);
+  io.Do(r.t_ns);
+}
 template <typename Io>
-void Do(Io& io, LedgerEnd& r) { io.Do(r.step); io.Do(r.exit_code); io.Do(r.t_ns); }
+void Do(Io& io, LedgerEnd& r) {
+  io.Do(r.step);
+  io.Do(r.exit_code);
+  io.Do(r.t_ns);
+}
 
 template <typename T>
 bool DecodePayload(std::string_view payload, std::vector<LedgerRecord>* records) {
@@ -154,11 +189,12 @@ Result<Ledger> DecodeLedger(std::string_view bytes) {
     uint32_t kind = 0;
     std::memcpy(&kind, body.data(), sizeof kind);
     const std::string_view payload = body.substr(4);
-    const bool ok = kind == kStart        ? DecodePayload<LedgerStart>(payload, &ledger.records)
-                    : kind == kStep       ? DecodePayload<LedgerStep>(payload, &ledger.records)
-                    : kind == kCheckpoint ? DecodePayload<LedgerCheckpoint>(payload, &ledger.records)
-                    : kind == kEnd        ? DecodePayload<LedgerEnd>(payload, &ledger.records)
-                                          : false;
+    const bool ok = kind == kStart  ? DecodePayload<LedgerStart>(payload, &ledger.records)
+                    : kind == kStep ? DecodePayload<LedgerStep>(payload, &ledger.records)
+                    : kind == kCheckpoint
+                        ? DecodePayload<LedgerCheckpoint>(payload, &ledger.records)
+                    : kind == kEnd ? DecodePayload<LedgerEnd>(payload, &ledger.records)
+                                   : false;
     if (!ok) {
       return Fail("ledger: malformed record of kind " + std::to_string(kind) + " at byte " +
                   std::to_string(at));

@@ -1,6 +1,6 @@
 // The ledger: what a rank did, step by step, in binary so that floating-point values are raw bits.
-// ledger.bin is append-only, one per rank and attempt; each record is one write(2), so a killed rank
-// leaves at most one torn record, the last.
+// ledger.bin is append-only, one per rank and attempt; each record is one write(2), so a killed
+// rank leaves at most one torn record, the last.
 //
 // File: header (LedgerHeader, 64 bytes), then records: u32 payload bytes, u32 kind, payload,
 // u64 XXH3-64 over kind and payload. Little-endian.
@@ -46,23 +46,23 @@ struct StateDigests {
 // State at the beginning of an attempt: step 0 for a fresh start, else what was loaded.
 struct LedgerStart {
   uint64_t step = 0;
-  std::string file;      // the checkpoint file really read; empty for a fresh start
-  Digest128 file_digest; // of the bytes read
+  std::string file;       // the checkpoint file really read; empty for a fresh start
+  Digest128 file_digest;  // of the bytes read
   StateDigests state;
   int64_t t_ns = 0;
 };
 
 // After the optimizer has run and before anything of the next step.
 struct LedgerStep {
-  uint64_t step = 0;   // from 1
-  uint64_t epoch = 0;  // from 0
-  uint64_t position = 0;      // index in the epoch's order after this step (samples, all ranks)
-  uint64_t lr_bits = 0;       // double
-  uint64_t loss_bits = 0;     // double: mean over the rank's samples of the step
+  uint64_t step = 0;            // from 1
+  uint64_t epoch = 0;           // from 0
+  uint64_t position = 0;        // index in the epoch's order after this step (samples, all ranks)
+  uint64_t lr_bits = 0;         // double
+  uint64_t loss_bits = 0;       // double: mean over the rank's samples of the step
   uint64_t grad_norm_bits = 0;  // double: L2 norm of the averaged gradients
-  Digest128 ids_digest;       // ordered: u32 ids, one after the other
-  uint64_t ids_sum = 0;       // order-free: sum of XXH3-64 of each id's 4 bytes
-  uint32_t parts = 1;         // micro-batches were split into so many parts (out of memory)
+  Digest128 ids_digest;         // ordered: u32 ids, one after the other
+  uint64_t ids_sum = 0;         // order-free: sum of XXH3-64 of each id's 4 bytes
+  uint32_t parts = 1;           // micro-batches were split into so many parts (out of memory)
   StateDigests state;
   int64_t t_ns = 0;           // CLOCK_MONOTONIC at the end of the step
   std::vector<uint32_t> ids;  // the samples really used, in order

@@ -16,7 +16,8 @@ inline constexpr char kCheckpointRefused[] = "checkpoint.refused";  // at resume
 inline constexpr char kEpochStarted[] = "epoch.started";
 inline constexpr char kCheckpointSaved[] = "checkpoint.saved";
 inline constexpr char kCheckpointFailed[] = "checkpoint.failed";
-inline constexpr char kRotationFailed[] = "checkpoint.rotation_failed";  // saved, but an old one stays
+inline constexpr char kRotationFailed[] =
+    "checkpoint.rotation_failed";  // saved, but an old one stays
 inline constexpr char kPeerLost[] = "peer.lost";
 inline constexpr char kCollectiveTimeout[] = "collective.timeout";
 inline constexpr char kMemoryExhausted[] = "memory.exhausted";

@@ -1,6 +1,6 @@
 // The progress page: 4 KiB of shared memory per rank or data worker, readable by the controller
-// when the process is stopped, deadlocked or dead. The controller makes it as a memfd sealed against
-// shrinking and growing; the process maps it at the probe's hello.
+// when the process is stopped, deadlocked or dead. The controller makes it as a memfd sealed
+// against shrinking and growing; the process maps it at the probe's hello.
 //
 // The first half is OBSERVED: what an operator with the same probe could see. It is saved as
 // page.bin. The second half is CONTROL: what the plan has armed. It is secret from diagnosis and is
@@ -72,18 +72,18 @@ static_assert(sizeof(PageObserved) <= kPageObservedBytes);
 
 // What an arm does at a match.
 enum class ArmAction : uint32_t {
-  kNone = 0,           // only hold
-  kStall = 1,          // never return from the point
-  kDelay = 2,          // sleep `argument` nanoseconds
-  kRefuseMemory = 3,   // refuse the `argument`-th allocation from here on (in this phase)
-  kMemoryBudget = 4,   // refuse allocations that would bring the total over `argument` bytes
-  kIoError = 5,        // answer the operation that follows with errno `argument`
-  kExit = 6,           // _exit(argument)
+  kNone = 0,          // only hold
+  kStall = 1,         // never return from the point
+  kDelay = 2,         // sleep `argument` nanoseconds
+  kRefuseMemory = 3,  // refuse the `argument`-th allocation from here on (in this phase)
+  kMemoryBudget = 4,  // refuse allocations that would bring the total over `argument` bytes
+  kIoError = 5,       // answer the operation that follows with errno `argument`
+  kExit = 6,          // _exit(argument)
 };
 
 enum ArmFlags : uint32_t {
-  kArmHold = 1,         // report and wait for the controller before acting
-  kArmRepeat = 2,       // acts again at each later match (step >= `step`), without a hold
+  kArmHold = 1,    // report and wait for the controller before acting
+  kArmRepeat = 2,  // acts again at each later match (step >= `step`), without a hold
 };
 
 enum class ArmState : uint32_t { kEmpty = 0, kArmed = 1, kTaken = 2, kRepeating = 3, kDone = 4 };

@@ -5,7 +5,8 @@
 // Learning rate of step s (from 1), in double, in this order of operations:
 //   peak = learning_rate * global_batch / 32          (linear scaling)
 //   s <= warmup:  peak * s / warmup
-//   else:         peak * (steps - s + 1) / (steps - warmup)       (linear decay to peak/(steps-warmup))
+//   else:         peak * (steps - s + 1) / (steps - warmup)       (linear decay to
+//   peak/(steps-warmup))
 //
 // Sample order of epoch e (from 0): a Fisher-Yates shuffle of 0..n-1 driven by
 // Random(seed, "epoch/<e>"): for i = n-1 .. 1: swap(order[i], order[Below(i + 1)]).

@@ -52,7 +52,8 @@ std::optional<size_t> FindEnd(std::string_view archive) {
 
 Result<Directory> FindDirectory(std::string_view archive) {
   const std::optional<size_t> end = FindEnd(archive);
-  if (!end) return Fail("not a zip archive: no end record in " + std::to_string(archive.size()) + " bytes");
+  if (!end)
+    return Fail("not a zip archive: no end record in " + std::to_string(archive.size()) + " bytes");
   Directory directory{Get<uint32_t>(archive, *end + 16), Get<uint32_t>(archive, *end + 12),
                       Get<uint16_t>(archive, *end + 10)};
   if (*end >= kEnd64LocatorBytes &&

@@ -1,6 +1,7 @@
-// The part of the zip format that torch.save uses: entries that are stored, not compressed. A reader
-// of our own, so that what a checkpoint holds is not only known through the library that wrote it.
-// Format: APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16 and 4.5.3 (zip64).
+// The part of the zip format that torch.save uses: entries that are stored, not compressed. A
+// reader of our own, so that what a checkpoint holds is not only known through the library that
+// wrote it. Format: APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16
+// and 4.5.3 (zip64).
 #pragma once
 
 #include <map>

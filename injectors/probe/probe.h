@@ -3,9 +3,10 @@
 // Without a controller (SHAKEDOWN_CONTROL_SOCKET unset) everything here works on a page of its own
 // that nobody reads, so callers never ask whether there is one.
 //
-// The hello happens before main() (a constructor in this library); it is bounded (5 s) and a failure
-// leaves the process unarmed. After fork() the child drops page and socket (pthread_atfork) and is
-// not a process of the run until it says Hello() anew, which an exec'ed worker does by itself.
+// The hello happens before main() (a constructor in this library); it is bounded (5 s) and a
+// failure leaves the process unarmed. After fork() the child drops page and socket (pthread_atfork)
+// and is not a process of the run until it says Hello() anew, which an exec'ed worker does by
+// itself.
 #pragma once
 
 #include <atomic>
@@ -23,9 +24,9 @@ struct Verdict {
 };
 
 namespace internal {
-extern ProgressPage* page;                   // never null
+extern ProgressPage* page;  // never null
 // constinit: without it each access from another file would call a wrapper that may initialise it.
-extern constinit thread_local Lane lane;     // default kMain
+extern constinit thread_local Lane lane;  // default kMain
 extern std::atomic<bool> memory_armed;
 extern uint8_t attempt;
 Verdict Matched(Point point, uint32_t step);  // slow path: an arm may match here
@@ -33,8 +34,8 @@ bool RefuseSlow(uint64_t bytes, uint64_t in_use);
 }  // namespace internal
 
 // Passes a fault point. Unarmed: one relaxed store and one relaxed load. Stall and delay happen
-// inside; what only the caller can do comes back (kIoError: let the operation that follows fail with
-// errno `argument`). kRefuseMemory and kMemoryBudget arm RefuseAllocation and return kNone.
+// inside; what only the caller can do comes back (kIoError: let the operation that follows fail
+// with errno `argument`). kRefuseMemory and kMemoryBudget arm RefuseAllocation and return kNone.
 inline Verdict Pass(Point point, uint32_t step) {
   ProgressPage& page = *internal::page;
   std::atomic<uint64_t>& word = page.observed.lanes[static_cast<size_t>(internal::lane)];
@@ -49,8 +50,8 @@ inline Verdict Pass(Point point, uint32_t step) {
   return {};
 }
 
-// Says hello as what the environment says now. Called before main() by itself; a forked process that
-// is to be one of the run calls it before it passes a point. REQUIRES: not connected.
+// Says hello as what the environment says now. Called before main() by itself; a forked process
+// that is to be one of the run calls it before it passes a point. REQUIRES: not connected.
 void Hello();
 
 // The lane of the calling thread; main unless said.

@@ -31,7 +31,6 @@ std::string MechanismOf(const std::string& fault) {
   return "unknown";
 }
 
-
 namespace fs = std::filesystem;
 namespace le = log_events;
 

@@ -26,7 +26,7 @@ class LogFollowerTest : public ::testing::Test {
     auto follower =
         LogFollower::Start(run_, loop_, recorder_, [this](const LogFollower::Line& line) {
           if (drain_inside_) follower_->Drain();
-      lines_.push_back(line.source + ":" + std::to_string(line.rank.value_or(-1)) + ":" +
+          lines_.push_back(line.source + ":" + std::to_string(line.rank.value_or(-1)) + ":" +
                            std::string(line.text));
           if (lines_.size() >= wanted_) loop_.Stop();
         });
