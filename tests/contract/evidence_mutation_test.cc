@@ -247,7 +247,8 @@ void Drop(std::vector<Event>* events, std::string_view name) {
   EXPECT_LT(events->size(), before) << name;
 }
 
-std::vector<Lie> Lies() {
+// A fault that did nothing, hit something else, came at another time or twice: of every fault.
+std::vector<Lie> LiesAboutTheFault() {
   using enum Verdict;
   return {
       {"the injection is not recorded",
@@ -279,7 +280,8 @@ std::vector<Lie> Lies() {
        {kInvalid, kInconclusive}},
       {"another fault acted",
        [](RunDirBuilder& run) {
-         run.FindInjected(secret_events::kFaultInjected).fields["fault"] = "rank.stall";
+         Json& fault = run.FindInjected(secret_events::kFaultInjected).fields["fault"];
+         fault = fault == "rank.stall" ? "rank.kill" : "rank.stall";
        },
        {kInvalid}},
       {"a witness that did not hold",
@@ -287,6 +289,38 @@ std::vector<Lie> Lies() {
          run.FindInjected(secret_events::kWitnessed).fields["holds"] = false;
        },
        {kInvalid}},
+      {"the fault was held back",
+       [](RunDirBuilder& run) {
+         Event& injected = run.FindInjected(secret_events::kFaultInjected);
+         injected.name = secret_events::kFaultMissed;
+         injected.fields["reason"] = "not reached";
+       },
+       {kInvalid}},
+      {"no measurement of the effect held",
+       [](RunDirBuilder& run) {
+         for (Event& event : run.injected) {
+           if (event.name == secret_events::kWitnessed && event.fields["kind"] == "effect") {
+             event.fields["holds"] = false;
+             event.fields["held"] = 0;
+           }
+         }
+       },
+       {kInvalid}},
+      {"a bystander was hit",
+       [](RunDirBuilder& run) {
+         for (Event& event : run.injected) {
+           if (event.name == secret_events::kWitnessed && event.fields["kind"] == "bystander") {
+             event.fields["holds"] = false;
+           }
+         }
+       },
+       {kInvalid}},
+  };
+}
+
+std::vector<Lie> LiesAboutTheJob() {
+  using enum Verdict;
+  return {
       {"the job's end is not recorded",
        [](RunDirBuilder& run) { Drop(&run.observed, events::kJobExited); },
        {kInconclusive}},
@@ -335,18 +369,43 @@ std::vector<Lie> Lies() {
   };
 }
 
-TEST(BeforeTheSeal, EachLieAboutASoundRunGivesTheVerdictItMust) {
-  for (const Lie& lie : Lies()) {
-    RunDirBuilder run = RunDirBuilder::RankKilled();
-    lie.tell(run);
-    const TempDir folder;
-    run.WriteTo(folder.path());
-    const Result<RunVerdict> verdict = Judge(RunDir(folder.path()));
-    ASSERT_TRUE(verdict) << lie.name << ": " << verdict.error().message;
-    EXPECT_TRUE(std::ranges::count(lie.verdicts, verdict->verdict) == 1)
-        << lie.name << ": " << ToString(verdict->verdict) << ": " << verdict->reason;
-  }
+void ExpectVerdict(RunDirBuilder run, const Lie& lie) {
+  lie.tell(run);
+  const TempDir folder;
+  run.WriteTo(folder.path());
+  const Result<RunVerdict> verdict = Judge(RunDir(folder.path()));
+  ASSERT_TRUE(verdict) << lie.name << ": " << verdict.error().message;
+  EXPECT_EQ(std::ranges::count(lie.verdicts, verdict->verdict), 1)
+      << lie.name << ": " << ToString(verdict->verdict) << ": " << verdict->reason;
 }
+
+TEST(BeforeTheSeal, EachLieAboutAJobGivesTheVerdictItMust) {
+  for (const Lie& lie : LiesAboutTheJob()) ExpectVerdict(RunDirBuilder::RankKilled(), lie);
+}
+
+struct Faulty {
+  const char* name;
+  RunDirBuilder (*build)();
+};
+
+class EveryFault : public ::testing::TestWithParam<Faulty> {};
+
+TEST_P(EveryFault, ThatDidNotActAsPlannedOnceIsInvalid) {
+  const TempDir folder;
+  GetParam().build().WriteTo(folder.path());
+  ASSERT_EQ(VerdictOf(folder.path()), Verdict::kPass);
+  for (const Lie& lie : LiesAboutTheFault()) ExpectVerdict(GetParam().build(), lie);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    BeforeTheSeal, EveryFault,
+    ::testing::Values(Faulty{"RankKill", [] { return RunDirBuilder::RankKilled(); }},
+                      Faulty{"RankStall", &RunDirBuilder::CollectiveTimeout},
+                      Faulty{"RankStallAndWatchdog", &RunDirBuilder::HangWatchdog},
+                      Faulty{"DiskFull", &RunDirBuilder::DiskFull},
+                      Faulty{"DataWorkerSlow", &RunDirBuilder::SlowDataWorker},
+                      Faulty{"MemoryDeviceOom", &RunDirBuilder::OutOfMemory}),
+    [](const auto& test) { return test.param.name; });
 
 // --- Clocks, and another place
 // ---------------------------------------------------------------------
