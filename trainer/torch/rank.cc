@@ -314,7 +314,7 @@ int64_t TrainingRank::RateStep() const {
 
 void TrainingRank::RunStep() {
   const MonoTime begin = MonoNow();
-  const MemoryLimitScope limited;
+  const MemoryLimitScope memory_limit;
   progress_.Enter("step");
   progress_.Pass(Point::kStepBegin);
   if ((progress_.step() - 1) % steps_per_epoch_ == 0) {
