@@ -80,16 +80,22 @@ const std::vector<Rule>& Rules() {
       {"injectors/primitives", {"harness/base", "harness/wire", "harness/process", "injectors"}},
       {"injectors", {"harness/base", "harness/wire", "harness/process", "injectors/primitives"}},
 
-      {"trainer/checkpoint", {"harness/base", "harness/wire", "injectors/probe"}},
+      {"trainer/checkpoint",
+       {"harness/base", "harness/wire", "injectors/probe", "trainer/defects"}},
       {"trainer/data",
        {"harness/base", "harness/wire", "injectors/probe", "trainer/data/worker_pool"}},
       // Starts the workers; nothing else of data starts a process.
       {"trainer/data/worker_pool",
-       {"harness/base", "harness/wire", "harness/process", "injectors/probe", "trainer/data"}},
+       {"harness/base", "harness/wire", "harness/process", "injectors/probe", "trainer/data",
+        "trainer/defects"}},
       {"trainer/defects", {}},
-      {"trainer/launch", {"harness/base", "harness/wire", "harness/process", "injectors/probe"}},
+      // Between the launcher and a rank that has not begun: knows neither.
+      {"trainer/fork_server", {"harness/base", "harness/wire", "harness/process"}},
+      {"trainer/launch",
+       {"harness/base", "harness/wire", "harness/process", "injectors/probe", "trainer/defects",
+        "trainer/fork_server"}},
       {"trainer/observe",
-       {"harness/base", "harness/wire",
+       {"harness/base", "harness/wire", "trainer/defects",
         // The log of saves listens to the saver.
         "trainer/checkpoint/saver.h"}},
       {"trainer/torch",
@@ -98,7 +104,7 @@ const std::vector<Rule>& Rules() {
       // main.cc reaches the training loop through trainer/rank.h alone.
       {"trainer",
        {"harness/base", "harness/wire", "injectors/probe", "trainer/checkpoint", "trainer/data",
-        "trainer/data/worker_pool", "trainer/defects", "trainer/observe"}},
+        "trainer/data/worker_pool", "trainer/defects", "trainer/fork_server", "trainer/observe"}},
 
       {"analysis/evidence", {"harness/base", "harness/wire"}},
       {"analysis/timeline", {"harness/base", "harness/wire", "analysis/evidence"}},

@@ -170,7 +170,7 @@ TEST(DiagnoseIsolated, FolderThatIsNoRunIsAnError) {
                                        "\n");
   const Result<Diagnosis> d = DiagnoseIsolated(RunDir(dir.path()));
   ASSERT_FALSE(d);
-  EXPECT_THAT(d.error().message, HasSubstr("no run directory"));
+  EXPECT_THAT(d.error().message, HasSubstr("nothing to diagnose"));
 }
 
 TEST(DiagnoseIsolated, FileInThePlaceOfARunIsAnError) {
