@@ -78,7 +78,8 @@ RunTimes Times(const CheckInput& in) {
   const Event* exited = in.observed.First(events::kJobExited);
   const AttemptTimeline* first = timeline.attempts.empty() ? nullptr : &timeline.attempts.front();
   if (exited != nullptr && first != nullptr && first->started) {
-    times.wall_ms = ToMs(exited->t - *first->started);
+    times.wall_ms =
+        NumberField(exited->fields, "wall_ms").value_or(ToMs(exited->t - *first->started));
   }
   return times;
 }

@@ -408,6 +408,8 @@ void Controller::OnReaper() {
     Json record = {{"pid", event.process.pid}};
     event.status.AddTo(record);
     record["source"] = "waitid";
+    // From its first instruction: what it loads before its first attempt is its own time, too.
+    record["wall_ms"] = ToMs(outcome_.job_wall);
     recorder_->Observe(events::kJobExited, std::move(record));
     End(RunOutcome::How::kCompleted, "");
   }
