@@ -31,7 +31,3 @@ if(SHAKEDOWN_SANITIZE)
     add_compile_options(-Wno-tsan)
   endif()
 endif()
-
-if(SHAKEDOWN_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()

@@ -1,6 +1,5 @@
 // Each reader of foreign bytes on inputs that were understood and then damaged, the same ones every
-// time. Under the sanitizers this is where a reader that looks beyond its input is found; libFuzzer
-// looks further (./dev fuzz).
+// time. Under the sanitizers this is where a reader that looks beyond its input is found.
 #include <gtest/gtest.h>
 
 #include <string>
