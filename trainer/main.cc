@@ -161,12 +161,13 @@ int64_t FindStep(int checkpoint_fd, int every, bool last_rank, EventLog& log,
   const auto found =
       OrEnd(SelectCheckpoint(checkpoint_fd, refused), log, ledger, "resume", kRankCheckpoint);
   if (!found || Planted(Defect::kStartsFromZero)) return 0;
-  if (last_rank && ReadCheckpoint(checkpoint_fd, found->step - every) &&
-      Planted(Defect::kRanksDisagree)) {
-    return found->step - every;
-  }
-  if (ReadCheckpoint(checkpoint_fd, found->step - every) &&
-      Planted(Defect::kLoadsOlderCheckpoint)) {
+  // Whether there is an older one to act on is asked by the bug alone: it reads a whole checkpoint.
+  const auto takes_older = [&](Defect defect) {
+    return kDefect == defect && ReadCheckpoint(checkpoint_fd, found->step - every) &&
+           Planted(defect);
+  };
+  if ((last_rank && takes_older(Defect::kRanksDisagree)) ||
+      takes_older(Defect::kLoadsOlderCheckpoint)) {
     return found->step - every;
   }
   return found->step;

@@ -73,7 +73,7 @@ class DiskFull : public Injector {
     const SaveError error = SaveErrorOf(*reach.Page(reach.target()));
     *observed = Describe(error);
     // The page keeps the last failed save only: a job that saves faster than it is looked at has
-    // failed at a later one meanwhile. That the first was not published is asked apart.
+    // failed at a later one meanwhile.
     if (error.error == ENOSPC && error.step >= injection_.step) save_failed_ = true;
     return save_failed_;
   }
