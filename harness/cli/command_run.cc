@@ -90,11 +90,7 @@ Command commands::run() {
       [](CLI::App& app) -> Action {
         auto options = std::make_shared<Options>();
         app.add_option("SCENARIO", options->scenario, "a file or a listed name")->required();
-        app.add_option("--out", options->out,
-                       "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
-            ->check([](const std::string& folder) -> std::string {
-              return folder.empty() ? "the name of the folder is empty" : "";
-            });
+        DeclareOut(app, &options->out);
         app.add_option("--repeat", options->repeat, "run so often; the worst verdict counts")
             ->check(CLI::Range(1, 100000));
         options->common.Declare(app);

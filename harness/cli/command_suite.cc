@@ -71,11 +71,7 @@ Command commands::suite() {
       [](CLI::App& app) -> Action {
         auto options = std::make_shared<Options>();
         app.add_option("SUITE", options->suite, "a folder, or a listed suite")->required();
-        app.add_option("--out", options->out,
-                       "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
-            ->check([](const std::string& folder) -> std::string {
-              return folder.empty() ? "the name of the folder is empty" : "";
-            });
+        DeclareOut(app, &options->out);
         options->common.Declare(app);
         return [options](const Output& output) { return RunSuiteCommand(*options, output); };
       }};

@@ -31,6 +31,13 @@ ParseOptions ScenarioOptions::parse_options() const {
   return options;
 }
 
+void DeclareOut(CLI::App& app, std::string* out) {
+  app.add_option("--out", *out, "where run directories go (default: $SHAKEDOWN_RUNS, else ./runs)")
+      ->check([](const std::string& folder) -> std::string {
+        return folder.empty() ? "the name of the folder is empty" : "";
+      });
+}
+
 ParsedScenario LoadScenario(const std::string& argument, const ScenarioOptions& options) {
   const auto file = FindScenario(argument);
   if (file) return ParseScenarioFile(*file, options.parse_options());

@@ -23,6 +23,10 @@ struct ScenarioOptions {
   ParseOptions parse_options() const;
 };
 
+// --out of the commands that run something; an empty name is refused. REQUIRES: *out outlives the
+// parsing of the command line.
+void DeclareOut(CLI::App& app, std::string* out);
+
 // Finds and parses `argument` (a file or a listed name). Without a scenario there are problems.
 ParsedScenario LoadScenario(const std::string& argument, const ScenarioOptions& options);
 
